@@ -89,7 +89,7 @@ pub use guest::lisp::prelude::{ExportHints, ExposedExport, Prelude, PreludeError
 pub use guest::lisp::{card, discovery};
 pub use handle::{Run, RunEvent, RunStream};
 pub use host::{HostTool, NoArguments};
-pub use replay::{ReplayOptions, Replayed};
+pub use replay::{ReplayOptions, Replayed, ReplayedScript};
 pub use run::ValueError;
 pub use run::client::asker;
 pub use run::limits::Limits;

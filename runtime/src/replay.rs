@@ -2,14 +2,14 @@
 
 use crate::broker::{ToolBroker, Upstreams};
 use crate::exec::dispatch::Submitted;
+use crate::guest::MakeGuest;
 use crate::guest::lisp::Lisp;
-use crate::guest::lisp::driver::journaled::list_from;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::journal::{
-    Difference, Header, InDoubt, Matching, OutcomeRecord, Record, Recording, RecordingError, RunJournal,
-    Script, TakenRun, differences,
+    Difference, Header, InDoubt, Language, Matching, OutcomeRecord, Record, Recording, RecordingError,
+    RunJournal, Script, TakenRun, differences, header::list_from,
 };
-use crate::run::limits::{LimitTable, Limits};
+use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::Outcome;
 use crate::run::watcher::RunWatcher;
@@ -31,6 +31,20 @@ pub struct ReplayOptions {
     pub program: Option<Arc<str>>,
     /// Another prelude in the place of the recorded ones.
     pub prelude: Option<Arc<Prelude>>,
+}
+
+/// A script that is replayed.
+pub struct ReplayedScript {
+    /// Its text.
+    pub program: Arc<str>,
+    /// Its name in diagnostics.
+    pub source_name: Arc<str>,
+    /// Limit of its output.
+    pub output_bytes: Option<usize>,
+    /// The recorded servers.
+    pub broker: Arc<ToolBroker>,
+    /// The journal, which has the answers.
+    pub journal: Arc<RunJournal>,
 }
 
 /// The result of a replay.
@@ -79,9 +93,8 @@ impl Runtime {
         options: &ReplayOptions,
     ) -> Result<Replayed, RecordingError> {
         let header = recording.header();
-        if header.language != "lisp" {
-            let text =
-                format!("{}: recordings of {} are not replayed", recording.path().display(), header.language);
+        if header.language != Language::Lisp {
+            let text = format!("{} is the recording of a script", recording.path().display());
             return Err(RecordingError::new(text));
         }
         let scope = match options.matching {
@@ -92,23 +105,34 @@ impl Runtime {
         let journal = Arc::new(RunJournal::replayed(script));
         let program = options.program.clone().unwrap_or_else(|| header.program.as_str().into());
         let outcome = scope.run(program, run_options(header, Some(journal.clone()))).await;
-        let Some((script, record)) = journal.replay_ended() else {
-            return Err(RecordingError::new("the replay was stopped"));
+        replayed(recording, options, &journal, outcome)
+    }
+
+    /// [`Runtime::replay`] for a script: `guest` makes its guest.
+    ///
+    /// # Errors
+    /// As for [`Runtime::replay`].
+    pub async fn replay_script(
+        &self,
+        recording: &Arc<Recording>,
+        options: &ReplayOptions,
+        guest: impl FnOnce(ReplayedScript) -> MakeGuest,
+    ) -> Result<Replayed, RecordingError> {
+        let header = recording.header();
+        let broker = match options.matching {
+            Matching::LiveReads => self.broker().clone(),
+            Matching::Strict | Matching::Arguments => self.recorded_broker(recording, options)?,
         };
-        let is_strict = options.matching == Matching::Strict;
-        let differences = match script.divergence() {
-            Some(_) => Vec::new(),
-            None => recording.outcome().map_or_else(Vec::new, |then| differences(then, &record, is_strict)),
+        let journal = Arc::new(RunJournal::replayed(Script::new(recording.clone(), options.matching)));
+        let script = ReplayedScript {
+            program: options.program.clone().unwrap_or_else(|| header.program.as_str().into()),
+            source_name: header.source_name.as_str().into(),
+            output_bytes: header.output_bytes(),
+            broker,
+            journal: journal.clone(),
         };
-        Ok(Replayed {
-            outcome,
-            record,
-            differences,
-            divergence: script.divergence().map(str::to_owned),
-            answered: script.answered(),
-            unknown: script.unknown().to_vec(),
-            unused: script.unused(),
-        })
+        let outcome = self.run_guest(limits_of(header), guest(script)).await;
+        replayed(recording, options, &journal, outcome)
     }
 
     /// Goes on with a stored run that was interrupted, at the servers of this runtime: its calls get the answers that it
@@ -155,8 +179,8 @@ impl Runtime {
         let TakenRun { journal, log } = durable.take(run).await?;
         let recording = Arc::new(journal);
         let header = recording.header();
-        if header.language != "lisp" {
-            return Err(RecordingError::new(format!("{run}: runs of {} do not go on", header.language)));
+        if header.language != Language::Lisp {
+            return Err(RecordingError::new(format!("{run}: scripts do not go on")));
         }
         self.start_recorded(header).await;
         let script = Script::new(recording.clone(), Matching::Strict);
@@ -186,12 +210,12 @@ impl Runtime {
         futures_util::future::join_all(starts.collect::<Vec<_>>()).await;
     }
 
-    /// A scope with the servers and namespaces of a recording.
-    fn recorded_scope(
+    /// The servers of a recording.
+    fn recorded_broker(
         &self,
         recording: &Recording,
         options: &ReplayOptions,
-    ) -> Result<Scope, RecordingError> {
+    ) -> Result<Arc<ToolBroker>, RecordingError> {
         let header = recording.header();
         let servers = || header.servers.iter();
         let name = |name: &str| Arc::<str>::from(name);
@@ -216,11 +240,20 @@ impl Runtime {
             let upstream = RecordedUpstream::new(name.clone(), description, catalog.clone());
             upstreams.insert(name, Arc::new(upstream) as Arc<dyn Upstream>);
         }
+        Ok(Arc::new(ToolBroker::new(upstreams, catalog, self.secrets().clone())))
+    }
+
+    /// A scope with the servers and namespaces of a recording.
+    fn recorded_scope(
+        &self,
+        recording: &Recording,
+        options: &ReplayOptions,
+    ) -> Result<Scope, RecordingError> {
         let prelude = match &options.prelude {
             Some(prelude) => Some(prelude.clone()),
             None => recorded_prelude(recording)?,
         };
-        let broker = Arc::new(ToolBroker::new(upstreams, catalog, self.secrets().clone()));
+        let broker = self.recorded_broker(recording, options)?;
         let base = self.base();
         let lisp = Lisp::new(broker, 0, prelude, base.lisp.host_tools(), false);
         Ok(Scope::new(lisp, base.dispatcher.clone()))
@@ -241,18 +274,44 @@ fn recorded_prelude(recording: &Recording) -> Result<Option<Arc<Prelude>>, Recor
     prelude.map(|prelude| Some(Arc::new(prelude))).map_err(|error| RecordingError::new(error.to_string()))
 }
 
-fn run_options(header: &Header, journal: Option<Arc<RunJournal>>) -> RunOptions {
-    let mut limits = Limits::default();
-    for row in Limits::TABLE {
-        if let Some(value) = header.limits.get(row.flag) {
-            (row.set)(&mut limits, *value);
-        }
-    }
+/// The limits of a recorded run, with more time.
+fn limits_of(header: &Header) -> Limits {
+    let mut limits = header.limits();
     limits.timeout_ms = limits.timeout_ms.max(LEAST_TIMEOUT_MS);
+    limits
+}
+
+/// The result of a replay that has ended.
+fn replayed(
+    recording: &Recording,
+    options: &ReplayOptions,
+    journal: &RunJournal,
+    outcome: Outcome,
+) -> Result<Replayed, RecordingError> {
+    let Some((script, record)) = journal.replay_ended() else {
+        return Err(RecordingError::new("the replay was stopped"));
+    };
+    let is_strict = options.matching == Matching::Strict;
+    let differences = match script.divergence() {
+        Some(_) => Vec::new(),
+        None => recording.outcome().map_or_else(Vec::new, |then| differences(then, &record, is_strict)),
+    };
+    Ok(Replayed {
+        outcome,
+        record,
+        differences,
+        divergence: script.divergence().map(str::to_owned),
+        answered: script.answered(),
+        unknown: script.unknown().to_vec(),
+        unused: script.unused(),
+    })
+}
+
+fn run_options(header: &Header, journal: Option<Arc<RunJournal>>) -> RunOptions {
     let options = RunOptions {
         context: header.context.as_ref().map(|context| context.get().to_owned()),
         strict_data: header.strict_data,
-        limits,
+        limits: limits_of(header),
         source_name: header.source_name.clone().into(),
         now_ms: header.now_ms,
         journal,

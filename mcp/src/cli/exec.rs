@@ -4,12 +4,13 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
 use super::replay::record::RecordFlags;
-use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::{self, Form};
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
+use ptc_runtime::outcome::Outcome;
+use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -40,9 +41,6 @@ const LOOKING: [&str; 8] = ["\"mcp__", "'mcp__", "tools", "help", "globals", "ev
 /// Runs the command.
 pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
     args.upstreams.recorder = args.record.recorder()?;
-    if args.upstreams.recorder.is_some() {
-        console::complain("note: scripts are not recorded yet");
-    }
     let code = match args.file.as_str() {
         "-" => {
             let mut code = String::new();
@@ -61,14 +59,21 @@ pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
     }
     let engine = args.python.engine(&limits, u64::MAX).await?;
     let script = Script { code: code.into(), output_bytes: limits.output_bytes };
-    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script, permit: None };
+    let broker = booted.runtime.broker().clone();
+    let source_name = if args.file == "-" { "<program>".into() } else { args.file.as_str().into() };
+    let run = ScriptRun { engine, broker, functions, script, source_name, replayed: None, permit: None };
     let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
     booted.runtime.shutdown().await;
-    let (text, exit) = match outcome.result {
-        Ok(printed) => (printed.text, Exit::Ok),
+    print(&outcome, &args.file)
+}
+
+/// Prints what a script has printed, or why it failed. A traceback names this file.
+pub(super) fn print(outcome: &Outcome, file: &str) -> Result<Exit, Abort> {
+    let (text, exit) = match &outcome.result {
+        Ok(printed) => (Cow::Borrowed(&*printed.text), Exit::Ok),
         Err(failure) => {
-            let text = ptc_python::output::failed(&failure, &outcome.prints);
-            (in_file(&text, &args.file), Exit::ProgramFailed)
+            let text = ptc_python::output::failed(failure, &outcome.prints);
+            (in_file(&text, file).into(), Exit::ProgramFailed)
         }
     };
     if !outcome.stderr.is_empty() {

@@ -9,8 +9,9 @@ use crate::output;
 use crate::received::{Output, ReceivedOutput};
 use crate::retained::RetainedResults;
 use ptc_runtime::asker::CallOrigin;
-use ptc_runtime::broker::ToolBroker;
+use ptc_runtime::broker::{JournaledScript, ToolBroker};
 use ptc_runtime::guest::{MakeGuest, async_guest};
+use ptc_runtime::journal::RunJournal;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
@@ -30,6 +31,10 @@ pub struct ScriptRun {
     pub functions: Arc<FunctionTable>,
     /// The code and its limits.
     pub script: Script,
+    /// Its name in diagnostics.
+    pub source_name: Arc<str>,
+    /// The journal that it is replayed from.
+    pub replayed: Option<Arc<RunJournal>>,
     /// The permit to use a shared namespace; `None` for a namespace of its own.
     pub permit: Option<NamespacePermit>,
 }
@@ -153,6 +158,15 @@ impl ScriptRun {
         // A script that lists or searches functions needs all servers.
         let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
         self.broker.start(&account, is_named).await;
+        // What the scripts of a namespace have left for the next one is in no journal.
+        if self.permit.is_none() {
+            let script = JournaledScript {
+                program: &code,
+                source_name: &self.source_name,
+                output_bytes: self.script.output_bytes,
+            };
+            self.broker.begin_journal(&account, script, self.replayed.clone());
+        }
         let functions = self.functions.for_catalog(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
         let broker = self.broker;
@@ -161,9 +175,18 @@ impl ScriptRun {
             let retained = RetainedResults::new(spills, account.limits().fuel);
             Arc::new(Host { broker, account, functions, retained, received: received.clone() })
         };
-        let result = match self.permit {
-            None => self.engine.run(self.script, host(OwnedSpills::default())).await,
-            Some(mut permit) => permit.run(&*self.engine, &self.script, host).await,
+        let result = async {
+            match self.permit {
+                None => self.engine.run(self.script, host(OwnedSpills::default())).await,
+                Some(mut permit) => permit.run(&*self.engine, &self.script, host).await,
+            }
+        };
+        let result = match self.replayed {
+            None => result.await,
+            Some(journal) => tokio::select! {
+                result = result => result,
+                recorded = journal.stuck() => Err(output::interrupted_as_recorded(recorded)),
+            },
         };
         match result {
             Err(failure) => failed(about_server(failure, &asked), &received),

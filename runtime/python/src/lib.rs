@@ -5,6 +5,7 @@
 //! Imports run one way, from top to bottom.
 //!
 //! - [`guest`]: a script as a run, which waits for the engine and ends with the script.
+//! - [`mod@replay`]: recorded scripts that run again.
 //! - [`engine`]: executes scripts in processes of their own; `engine/cpython`: the machine's `python3` in a
 //!   jail; `engine/monty`: an interpreter for a subset, in workers.
 //! - [`host`]: the host functions of a script: tool calls through the broker, and discovery.
@@ -26,6 +27,7 @@ pub mod guest;
 pub mod host;
 pub mod output;
 pub mod received;
+pub mod replay;
 pub mod reply;
 mod requests;
 pub mod retained;

@@ -1,5 +1,6 @@
 //! The texts of answers and errors about scripts, exactly as documented.
 
+use ptc_runtime::journal::ErrorRecord;
 use ptc_runtime::outcome::{Failure, FailureKind};
 use ptc_vm::Class;
 use std::time::Duration;
@@ -61,6 +62,15 @@ pub fn too_slow(limit: Duration) -> Failure {
 /// A script that was cancelled by its caller.
 pub fn cancelled() -> Failure {
     Failure::new(FailureKind::new("cancelled", Class::Cancelled), "CancelledError: the call was cancelled")
+}
+
+/// A replayed script that waits for what it waited for when it was interrupted.
+pub(crate) fn interrupted_as_recorded(recorded: ErrorRecord) -> Failure {
+    let kind = match recorded.reason.as_str() {
+        "cancelled" => FailureKind::new("cancelled", Class::Cancelled),
+        _ => FailureKind::new("timeout", Class::Timeout),
+    };
+    Failure::new(kind, recorded.message)
 }
 
 /// A script with a process that ended without a message.

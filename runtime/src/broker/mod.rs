@@ -16,10 +16,12 @@
 //! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;
 //!   `send`: from there to the answer; `direct`: calls of functions in this
 //!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
-//!   `login`: asks the client to log in at a server; `recorded`: answers in the journal of a run
+//!   `login`: asks the client to log in at a server; `recorded`: answers in the journal of a run; `journaled`: calls of
+//!   scripts there
 
 mod cache;
 mod direct;
+mod journaled;
 mod load;
 mod login;
 mod payload;
@@ -30,6 +32,8 @@ mod time;
 
 pub(crate) use cache::ResultCache;
 pub use cache::ResultCaching;
+pub use journaled::JournaledScript;
+use journaled::settle;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 pub use reserve::{Pending, Permit, Reserved};
@@ -291,8 +295,9 @@ impl ToolBroker {
         arguments: String,
         notation: Notation,
     ) -> Result<CallPayload, CallError> {
-        let permit = self.permit(account, server, target, notation).await?;
-        Ok(permit.load(arguments)?.send().await?.settled())
+        let journaled = self.journaled_call(account, (server, &target), &arguments);
+        let prepared = async { Ok(self.permit(account, server, target, notation).await?.load(arguments)?) };
+        settle(journaled, prepared).await
     }
 
     /// Reserves a call and waits for its permit.
@@ -317,15 +322,20 @@ impl ToolBroker {
         load: impl FnOnce(Permit, String) -> Result<PreparedCall, WorldFault>,
     ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments, notation } = call;
-        let permit = self.permit(account, &server, CallTarget::Tool(tool.into()), notation).await?;
-        match check_arguments(&server, permit.tool(), &arguments, notation) {
-            Ok(notes) => notes.into_iter().for_each(|note| account.note(note)),
-            Err(wrong) => {
-                permit.withdraw();
-                return Err(wrong.into());
+        let target = CallTarget::Tool(tool.into());
+        let journaled = self.journaled_call(account, (&server, &target), &arguments);
+        let prepared = async {
+            let permit = self.permit(account, &server, target, notation).await?;
+            match check_arguments(&server, permit.tool(), &arguments, notation) {
+                Ok(notes) => notes.into_iter().for_each(|note| account.note(note)),
+                Err(wrong) => {
+                    permit.withdraw();
+                    return Err(wrong.into());
+                }
             }
-        }
-        Ok(load(permit, arguments)?.send().await?.settled())
+            Ok(load(permit, arguments)?)
+        };
+        settle(journaled, prepared).await
     }
 
     /// Starts the servers with `wanted` names that are not ready (see `start_all`).

@@ -7,7 +7,7 @@
 //! everything that happens, whatever the timing was.
 //!
 //! # Layout
-//! - `record`: the records, one JSON value a line; `answer`: recorded answers of calls
+//! - `record`: the records, one JSON value a line; `header`: the first of them; `answer`: recorded answers of calls
 //! - `recorder`: writes the journals of a process to files; `recording`: reads one
 //! - `run_journal`: the journal of one run: records it, or replays it; `replay`: the position in a recording;
 //!   `compare`: how two outcomes differ
@@ -16,6 +16,7 @@
 mod answer;
 mod compare;
 mod durable;
+pub(crate) mod header;
 mod kept;
 mod record;
 mod recorder;
@@ -29,7 +30,7 @@ pub(crate) use durable::TakenRun;
 pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
 pub use kept::{Keepable, RunKeeper};
 pub use record::{
-    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, PreludeRecord, Record,
+    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, Language, OutcomeRecord, PreludeRecord, Record,
     ServerRecord, TaskRecord, WaitRecord,
 };
 pub use recorder::{RecordError, Recorder};

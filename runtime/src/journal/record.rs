@@ -40,8 +40,8 @@ pub struct Header {
     pub format: u32,
     /// Version of the program that recorded it.
     pub ptc: String,
-    /// `lisp` or `python`.
-    pub language: String,
+    /// The language of the program.
+    pub language: Language,
     /// The text of the program.
     pub program: String,
     /// Its name in diagnostics.
@@ -69,6 +69,16 @@ pub struct Header {
     /// The texts that defined namespaces for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub preludes: Vec<PreludeRecord>,
+}
+
+/// The language of a recorded program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// PTC-Lisp.
+    Lisp,
+    /// A script in Python. It has no fuel, and numbers of its calls are those of the host.
+    Python,
 }
 
 impl Header {

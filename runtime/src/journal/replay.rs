@@ -1,10 +1,10 @@
 //! The position of a replay in its recording: what the program has to do next, and what it gets for that.
 
 use super::answer::Answer;
-use super::record::{AskedRecord, CallBegun, EndRecord, Record, ServerRecord, TaskRecord};
+use super::record::{AskedRecord, CallBegun, EndRecord, Language, Record, ServerRecord, TaskRecord};
 use super::recording::Recording;
 use serde_json::Value as Json;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// How calls find their recorded answers.
@@ -57,15 +57,35 @@ pub struct Script {
     /// The record that is next.
     at: usize,
     /// Answers that no call has taken, by [`CallBegun::key`].
-    answers: HashMap<String, VecDeque<Answer>>,
+    answers: HashMap<String, VecDeque<Positioned>>,
     /// Answers that the program has not received, in order of its calls.
-    waiting: VecDeque<(u64, Answer)>,
+    waiting: VecDeque<(u64, Positioned)>,
+    /// The answers of a script that come in the order of their recording.
+    order: Option<AnswerOrder>,
     /// Where and how the run differs.
     divergence: Option<String>,
     /// Calls that were answered.
     answered: u64,
     /// Calls that were not recorded.
     unknown: Vec<String>,
+}
+
+/// An answer and its position among the records.
+#[derive(Debug)]
+struct Positioned {
+    at: usize,
+    answer: Answer,
+}
+
+/// The order in which a script gets its answers. Its calls come in any order, since it works while others wait.
+#[derive(Debug, Default)]
+struct AnswerOrder {
+    /// Positions of the answers that it has not received.
+    due: BTreeSet<usize>,
+    /// Calls that got no answer, by [`CallBegun::key`].
+    unanswered: HashMap<String, u64>,
+    /// The script waits for a call that got no answer.
+    is_stuck: bool,
 }
 
 /// Calls of an interrupted run that had left.
@@ -91,27 +111,53 @@ impl CallBegun {
 }
 
 impl Script {
-    /// The beginning of a recording.
+    /// The beginning of a recording. Calls of scripts are found by their arguments: tasks of theirs make calls in any
+    /// order.
     pub fn new(recording: Arc<Recording>, matching: Matching) -> Script {
-        let mut ends: HashMap<u64, Answer> = HashMap::new();
-        let mut answers: HashMap<String, VecDeque<Answer>> = HashMap::new();
+        let is_script = recording.header().language == Language::Python;
+        let order = (is_script && matching == Matching::Strict).then(AnswerOrder::default);
+        let matching = if order.is_some() { Matching::Arguments } else { matching };
+        let mut script = Script {
+            recording: recording.clone(),
+            matching,
+            at: 0,
+            answers: HashMap::new(),
+            waiting: VecDeque::new(),
+            order,
+            divergence: None,
+            answered: 0,
+            unknown: Vec::new(),
+        };
         if matching != Matching::Strict {
-            for record in recording.records() {
-                if let Record::End(EndRecord { seq, answer: Some(answer), .. }) = record {
-                    ends.insert(*seq, answer.clone());
-                }
-            }
-            for record in recording.records() {
-                if let Record::Call(call) = record
-                    && !(matching == Matching::LiveReads && call.effect == "read")
-                    && let Some(answer) = ends.remove(&call.seq)
-                {
-                    answers.entry(call.key()).or_default().push_back(answer);
-                }
+            script.index(recording.records());
+        }
+        script
+    }
+
+    /// Fills the answers by the keys of their calls.
+    fn index(&mut self, records: &[Record]) {
+        let mut ends: HashMap<u64, Positioned> = HashMap::new();
+        for (at, record) in records.iter().enumerate() {
+            if let Record::End(EndRecord { seq, answer: Some(answer), .. }) = record {
+                ends.insert(*seq, Positioned { at, answer: answer.clone() });
             }
         }
-        let (waiting, unknown) = (VecDeque::new(), Vec::new());
-        Script { recording, matching, at: 0, answers, waiting, divergence: None, answered: 0, unknown }
+        for record in records {
+            let Record::Call(call) = record else { continue };
+            if self.matching == Matching::LiveReads && call.effect == "read" {
+                continue;
+            }
+            match (ends.remove(&call.seq), &mut self.order) {
+                (Some(answer), order) => {
+                    order.iter_mut().for_each(|order| {
+                        order.due.insert(answer.at);
+                    });
+                    self.answers.entry(call.key()).or_default().push_back(answer);
+                }
+                (None, Some(order)) => *order.unanswered.entry(call.key()).or_default() += 1,
+                (None, None) => {}
+            }
+        }
     }
 
     /// What is replayed.
@@ -265,17 +311,44 @@ impl Script {
         if self.matching == Matching::LiveReads && call.effect == "read" {
             return Verdict::Live;
         }
-        match self.answers.get_mut(&call.key()).and_then(VecDeque::pop_front) {
-            Some(answer) => {
-                self.answered += 1;
-                self.waiting.push_back((call.seq, answer));
+        let key = call.key();
+        if let Some(answer) = self.answers.get_mut(&key).and_then(VecDeque::pop_front) {
+            self.answered += 1;
+            self.waiting.push_back((call.seq, answer));
+            return Verdict::Replayed;
+        }
+        match self.order.as_mut().and_then(|order| order.unanswered.get_mut(&key)) {
+            Some(left @ 1..) => {
+                *left -= 1;
+                self.order.iter_mut().for_each(|order| order.is_stuck = true);
                 Verdict::Replayed
             }
-            None => {
+            _ => {
+                // What the script does from here on is not what was recorded.
+                self.order = None;
                 self.unknown.push(format!("{} {}", call.label(), short(call.args.get())));
                 Verdict::NotRecorded
             }
         }
+    }
+
+    /// The answer of this call of a script, if it is due.
+    pub(super) fn take_answer(&mut self, seq: u64) -> Option<Answer> {
+        let found = self.waiting.iter().position(|(waiting, _)| *waiting == seq)?;
+        let at = self.waiting[found].1.at;
+        if let Some(order) = &mut self.order {
+            if order.due.first().is_some_and(|first| *first < at) {
+                return None;
+            }
+            order.due.remove(&at);
+        }
+        self.waiting.remove(found).map(|(_, positioned)| positioned.answer)
+    }
+
+    /// True if a script has received everything that it received then, and waits for what it waited for when it was
+    /// interrupted.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.is_stuck && order.due.is_empty())
     }
 
     /// The answer of this call, if it came at once.
@@ -308,7 +381,7 @@ impl Script {
     pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
         if self.matching != Matching::Strict {
             return match self.waiting.pop_front() {
-                Some((seq, answer)) => Due::Answer(seq, answer),
+                Some((seq, positioned)) => Due::Answer(seq, positioned.answer),
                 None => Due::Later,
             };
         }

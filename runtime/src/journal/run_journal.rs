@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 /// What becomes of calls in doubt when a run goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,11 @@ pub enum InDoubt {
 }
 
 /// The journal of one run. All of its parts share it.
-pub struct RunJournal(Mutex<State>);
+pub struct RunJournal {
+    state: Mutex<State>,
+    /// A script has received a recorded answer, or waits for one that never came.
+    delivered: Notify,
+}
 
 struct State {
     /// The recording.
@@ -48,6 +53,8 @@ struct State {
     stored: u64,
     /// The tool list that each server had last.
     tools: HashMap<String, Option<String>>,
+    /// The number of the next call, if the host numbers them.
+    next: Option<u64>,
     /// How the run ended.
     outcome: Option<OutcomeRecord>,
 }
@@ -92,11 +99,11 @@ impl RunJournal {
     }
 
     fn new(state: State) -> RunJournal {
-        RunJournal(Mutex::new(state))
+        RunJournal { state: Mutex::new(state), delivered: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.locked()
+        self.state.locked()
     }
 
     /// True if answers come from a recording.
@@ -161,12 +168,60 @@ impl RunJournal {
     /// A call of the program.
     pub fn call(&self, call: CallBegun) -> Verdict {
         let mut state = self.lock();
+        let is_numbered = state.next.is_some();
         match state.script() {
-            Some(script) => script.call(&call),
+            Some(script) => {
+                let verdict = script.call(&call);
+                if is_numbered {
+                    // Answers of other calls may be due now.
+                    self.delivered.notify_waiters();
+                }
+                verdict
+            }
             None => {
                 state.write(|| Record::Call(call));
                 Verdict::Live
             }
+        }
+    }
+
+    /// The host numbers the calls of the run from now on: it is a script, which has no numbers.
+    pub(crate) fn number_calls(&self) {
+        self.lock().next.get_or_insert(0);
+    }
+
+    /// The number of the next call of a script; `None` for a program with its own numbers.
+    pub(crate) fn next_number(&self) -> Option<u64> {
+        let mut state = self.lock();
+        let next = state.next.as_mut()?;
+        *next += 1;
+        Some(*next)
+    }
+
+    /// The recorded answer of a call of a script, when it is due.
+    pub(crate) async fn recorded_answer(&self, seq: u64) -> Answer {
+        loop {
+            let delivered = self.delivered.notified();
+            let answer = self.lock().script().and_then(|script| script.take_answer(seq));
+            if let Some(answer) = answer {
+                self.delivered.notify_waiters();
+                return answer;
+            }
+            delivered.await;
+        }
+    }
+
+    /// Waits until a replayed script waits for what it waited for when it was interrupted. Returns the failure that it
+    /// ended with.
+    pub async fn stuck(&self) -> ErrorRecord {
+        loop {
+            let delivered = self.delivered.notified();
+            if self.lock().script().is_some_and(|script| script.is_stuck())
+                && let Some(error) = self.interrupted()
+            {
+                return error;
+            }
+            delivered.await;
         }
     }
 
@@ -324,6 +379,7 @@ impl State {
             answered: 0,
             stored: 0,
             tools: HashMap::new(),
+            next: None,
             outcome: None,
         }
     }

@@ -150,6 +150,8 @@ pub async fn gather(
             broker: runtime.broker().clone(),
             functions: functions.clone(),
             script: Script { code: code.as_str().into(), output_bytes: 1 << 16 },
+            source_name: "bench".into(),
+            replayed: None,
             permit: None,
         };
         let limits =

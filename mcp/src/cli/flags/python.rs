@@ -109,6 +109,11 @@ impl PythonFlags {
         self.with_programs(programs, configured)
     }
 
+    /// The limits of scripts that are replayed: what they may do is that of their recordings.
+    pub fn limits_of_replays(&self) -> Result<ScriptLimits, Abort> {
+        self.with_programs(Limits::default(), ScriptSettings::default())
+    }
+
     /// The limits of scripts with these limits of calls.
     fn with_programs(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
         let mut defaults = PythonLimits::default();
@@ -129,9 +134,7 @@ impl PythonFlags {
     /// # Errors
     /// Why scripts cannot run.
     pub async fn describe(&self) -> Result<String, String> {
-        let limits = self
-            .with_programs(Limits::default(), ScriptSettings::default())
-            .map_err(|abort| abort.message)?;
+        let limits = self.limits_of_replays().map_err(|abort| abort.message)?;
         let ChosenEngine { engine, instead_of } = self.choose(&limits, u64::MAX).await?;
         let why = instead_of.map(|why| format!("; not CPython: {why}")).unwrap_or_default();
         Ok(engine.describe() + &why)

@@ -3,10 +3,11 @@
 //!
 //! # Layout
 //! - this file: `ptc replay`; [`mod@test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other programs
-//! - [`record`]: the flag `--record`
+//! - `replayer`: programs and scripts; [`record`]: the flag `--record`
 
 mod junit;
 pub mod record;
+mod replayer;
 mod report;
 pub mod test;
 
@@ -14,14 +15,17 @@ use crate::answer::outcome::WholeOutcomeJson;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Need, UpstreamFlags, boot_with, start_runtime};
 use crate::cli::eval::print_text;
+use crate::cli::exec;
 use crate::cli::flags::prelude::PreludeFlags;
+use crate::cli::flags::python::PythonFlags;
 use crate::cli::flags::source::Source;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact;
 use ptc_runtime::config::ServerEntry;
-use ptc_runtime::journal::{Matching, Recording};
+use ptc_runtime::journal::{Language, Matching, Recording};
 use ptc_runtime::{ReplayOptions, Replayed, Runtime, RuntimeConfig};
+use replayer::Replayer;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,6 +63,8 @@ pub struct ReplayArgs {
     preludes: PreludeFlags,
     #[command(flatten)]
     upstreams: UpstreamFlags,
+    #[command(flatten)]
+    python: PythonFlags,
 }
 
 /// `--match`.
@@ -123,14 +129,18 @@ pub async fn run(args: ReplayArgs) -> Result<Exit, Abort> {
     };
     let name = program.as_ref().map_or_else(|| recording.header().source_name.clone(), |it| it.name.clone());
     let options = ReplayOptions { matching, program: program.map(|program| program.text.into()), prelude };
-    let replayed = runtime.replay(&recording, &options).await;
-    runtime.shutdown().await;
-    let replayed = replayed.map_err(|error| Abort::usage(error.to_string()))?;
+    let replayer = Replayer::new(runtime, &args.python);
+    let replayed = replayer.replay(&recording, &options).await;
+    replayer.shutdown().await;
+    let replayed = replayed?;
     match args.output {
         OutputFormat::Text => {
             // The end of a run that has diverged is its divergence.
             if replayed.divergence.is_none() {
-                print_text(&name, &replayed.outcome)?;
+                match recording.header().language {
+                    Language::Lisp => print_text(&name, &replayed.outcome).map(drop)?,
+                    Language::Python => exec::print(&replayed.outcome, &name).map(drop)?,
+                }
             }
             console::complain(&report::replayed(&replayed, is_edited));
         }

@@ -15,7 +15,7 @@ pub(super) fn replayed(replayed: &Replayed, is_edited: bool) -> String {
     let style = Style::stderr();
     if replayed.is_same() {
         let calls = count(replayed.answered, "call");
-        let cost = if is_edited { "" } else { ", and fuel" };
+        let cost = if is_edited || replayed.record.fuel.is_none() { "" } else { ", and fuel" };
         return style.green(&format!(
             "same result and prints as recorded{cost}; {calls} answered from the recording"
         ));

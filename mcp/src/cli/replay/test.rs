@@ -1,15 +1,17 @@
 //! The command `ptc test`, which replays recorded runs and reports what differs.
 
 use super::junit::{self, TestCase};
+use super::replayer::Replayer;
 use super::{MatchFlag, bare, known_secrets, matching, report};
 use crate::cli::boot::UpstreamFlags;
 use crate::cli::cores;
 use crate::cli::flags::prelude::PreludeFlags;
+use crate::cli::flags::python::PythonFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+use ptc_runtime::ReplayOptions;
 use ptc_runtime::journal::Recording;
-use ptc_runtime::{ReplayOptions, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,6 +40,8 @@ pub struct TestArgs {
     matching: Option<MatchFlag>,
     #[command(flatten)]
     preludes: PreludeFlags,
+    #[command(flatten)]
+    python: PythonFlags,
 }
 
 /// Result of one recording.
@@ -54,12 +58,12 @@ pub async fn run(args: TestArgs) -> Result<Exit, Abort> {
     let prelude = args.preludes.prelude()?;
     let matching = matching(args.matching, prelude.is_some());
     let options = ReplayOptions { matching, program: None, prelude };
-    let runtime = bare(cores()).await?;
+    let replayer = Replayer::new(bare(cores()).await?, &args.python);
     let mut cases = Vec::with_capacity(files.len());
     let (mut differing, mut unable) = (0, 0);
     for file in &files {
         let begun = Instant::now();
-        let verdict = test(&runtime, file, &options).await;
+        let verdict = test(&replayer, file, &options).await;
         let case =
             TestCase { name: file.display().to_string(), took: begun.elapsed(), failure: None, error: None };
         let case = match verdict {
@@ -76,7 +80,7 @@ pub async fn run(args: TestArgs) -> Result<Exit, Abort> {
         show(&case)?;
         cases.push(case);
     }
-    runtime.shutdown().await;
+    replayer.shutdown().await;
     if let Some(file) = &args.junit {
         junit::write(file, &cases)?;
     }
@@ -89,15 +93,15 @@ pub async fn run(args: TestArgs) -> Result<Exit, Abort> {
     })
 }
 
-async fn test(runtime: &Arc<Runtime>, file: &Path, options: &ReplayOptions) -> Verdict {
+async fn test(replayer: &Replayer<'_>, file: &Path, options: &ReplayOptions) -> Verdict {
     let recording = match Recording::read(file) {
         Ok(recording) => Arc::new(recording),
         Err(error) => return Verdict::CannotRun(error.to_string()),
     };
-    match runtime.replay(&recording, options).await {
+    match replayer.replay(&recording, options).await {
         Ok(replayed) if replayed.is_same() => Verdict::Held,
         Ok(replayed) => Verdict::Differs(report::differences(&replayed)),
-        Err(error) => Verdict::CannotRun(error.to_string()),
+        Err(abort) => Verdict::CannotRun(abort.message),
     }
 }
 

@@ -199,7 +199,8 @@ impl Tool for ExecuteProgram {
         let CheckedScript { code, shared, permit } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engines.for_owner(call.owner), self.runtime.broker().clone());
-        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, permit };
+        let (functions, source_name) = (self.functions.clone(), "<program>".into());
+        let run = ScriptRun { engine, broker, functions, script, source_name, replayed: None, permit };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());

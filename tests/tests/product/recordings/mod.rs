@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken recording should be loud")]
 
 mod replays;
+mod scripts;
 mod suites;
 
 use ptc_tests::binary::{Finished, run_ptc};

@@ -9,18 +9,16 @@ use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::Plan;
 use crate::guest::{Progress, Reply};
 use crate::journal::{
-    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, PreludeRecord,
-    Recorder, RunJournal, ServerRecord, Verdict, raw_json,
+    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, Language,
+    PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, header, raw_json,
 };
 use crate::policy::CallOrigins;
-use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallFault, Failure, FailureKind};
-use crate::tools::{Catalog, CatalogServer, Listed, SnapshotMode, ToolList, UpstreamTool};
+use crate::tools::{Catalog, SnapshotMode, UpstreamTool};
 use ptc_vm::{CallId as HostCall, Class, Context, Reason, Span};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The journal of a program, and what waits for it.
 pub(super) struct Journaled {
@@ -175,7 +173,7 @@ impl Journaled {
         let catalog = lisp.broker.catalog();
         if self.is_replay {
             for ServerRecord { server, tools, .. } in self.journal.tools_due() {
-                match tools.and_then(|digest| list_from(&self.journal.shared(&digest)?)) {
+                match tools.and_then(|digest| header::list_from(&self.journal.shared(&digest)?)) {
                     Some(list) => catalog.publish(&server, list, SnapshotMode::Live),
                     None => catalog.outdate(&server),
                 }
@@ -185,33 +183,9 @@ impl Journaled {
         let recorder = lisp.broker.recorder();
         let now = catalog.snapshot();
         if std::mem::replace(&mut self.version, now.version()) != now.version() {
-            servers(recorder, &now).into_iter().for_each(|server| self.journal.tools(server));
+            header::servers(recorder, &now).into_iter().for_each(|server| self.journal.tools(server));
         }
     }
-}
-
-/// A tool list as recordings store it.
-fn stored_list(list: &ToolList) -> Vec<u8> {
-    // A list is plain data.
-    serde_json::to_vec(&list.whole()).unwrap_or_default()
-}
-
-/// A tool list from the text that is stored.
-pub(crate) fn list_from(text: &str) -> Option<ToolList> {
-    serde_json::from_str::<Listed>(text).ok().map(ToolList::new)
-}
-
-fn servers(recorder: Option<&Recorder>, catalog: &Catalog) -> Vec<ServerRecord> {
-    let record = |server: &CatalogServer| ServerRecord {
-        server: server.name.to_string(),
-        description: server.description.as_deref().map(str::to_owned),
-        tools: server.proven().map(|list| match recorder {
-            Some(recorder) => recorder.share(list, || stored_list(list)),
-            // A run that goes on has the lists of the present.
-            None => String::new(),
-        }),
-    };
-    catalog.servers().map(record).collect()
 }
 
 fn header(
@@ -223,22 +197,13 @@ fn header(
     owner: Option<&str>,
 ) -> Header {
     let preludes = environment.prelude().into_iter().flat_map(|prelude| prelude.sources());
-    let limits = Limits::TABLE.iter().map(|row| (row.flag.to_owned(), (row.get)(&options.limits)));
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Header {
-        format: Header::FORMAT,
-        ptc: env!("CARGO_PKG_VERSION").to_owned(),
-        language: "lisp".to_owned(),
-        program: source.to_owned(),
         source_name: options.source_name.to_string(),
         context: options.context.as_deref().and_then(|context| raw_json(context.as_bytes())),
         strict_data: options.strict_data,
         now_ms: options.now_ms,
-        limits: limits.collect(),
         rendering: options.rendering(),
-        begun_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
         owner: owner.map(str::to_owned),
-        servers: servers(recorder, catalog),
         preludes: preludes
             .map(|source| PreludeRecord {
                 name: source.name.clone(),
@@ -246,6 +211,7 @@ fn header(
                 origin: source.origin.clone(),
             })
             .collect(),
+        ..Header::new(Language::Lisp, source, &options.limits, header::servers(recorder, catalog))
     }
 }
 
