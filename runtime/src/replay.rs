@@ -15,6 +15,7 @@ use crate::run::outcome::Outcome;
 use crate::run::watcher::RunWatcher;
 use crate::runtime::Runtime;
 use crate::scope::Scope;
+use crate::session::Session;
 use crate::tools::{ServerNames, SharedCatalog, SnapshotMode};
 use crate::upstream::{RecordedUpstream, Upstream};
 use std::sync::Arc;
@@ -164,6 +165,26 @@ impl Runtime {
     ) -> Result<Submitted, RecordingError> {
         let (scope, program, options) = self.resumable(run, in_doubt, options).await?;
         Ok(scope.submit(program, options, watcher))
+    }
+
+    /// Restores what a program has defined in a session: it runs again with its recorded answers, in the session as the
+    /// programs before it have left it.
+    ///
+    /// # Errors
+    /// The session is busy; the program does something else than it did.
+    pub async fn restore(&self, session: &Session, recording: Recording) -> Result<(), RecordingError> {
+        let recording = Arc::new(recording);
+        let header = recording.header();
+        self.start_recorded(header).await;
+        let journal = Arc::new(RunJournal::restored(Script::new(recording.clone(), Matching::Strict)));
+        let options = run_options(header, Some(journal.clone()));
+        let run = session.run(header.program.as_str(), options, None);
+        let outcome = run.map_err(|busy| RecordingError::new(busy.to_string()))?.await;
+        match (journal.divergence(), outcome.result) {
+            (Some(divergence), _) => Err(RecordingError::new(divergence)),
+            (None, Err(failure)) => Err(RecordingError::new(failure.message)),
+            (None, Ok(_)) => Ok(()),
+        }
     }
 
     /// The scope, the program and the options with which a run goes on.

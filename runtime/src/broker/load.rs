@@ -111,13 +111,20 @@ impl Permit {
         let arguments = turn.charge(arguments);
         let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
         match is_replayed {
-            true => Ok(loaded.held(None)),
+            true => Ok(loaded.replayed()),
             false => loaded.cleared(),
         }
     }
 }
 
 impl Loaded {
+    /// The call had an answer when its run was another one: nothing is asked, and what comes after it depends on it.
+    fn replayed(self) -> PreparedCall {
+        let CallPlan { broker, account, callee, target, .. } = &self.plan;
+        broker.policy.answered_before(account, callee.name(), target);
+        self.held(None)
+    }
+
     /// Asks the policy.
     fn cleared(self) -> Result<PreparedCall, WorldFault> {
         let (policy, mark) = (&self.plan.broker.policy, self.mark());

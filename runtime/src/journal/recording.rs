@@ -58,6 +58,14 @@ impl Recording {
         }
     }
 
+    /// Reads the records of a program of a session, one a line.
+    ///
+    /// # Errors
+    /// They are no journal, or have another format.
+    pub fn from_lines(name: &str, lines: &[u8]) -> Result<Recording, RecordingError> {
+        Recording::from_records(PathBuf::from(name), lines.split(|byte| *byte == b'\n'))
+    }
+
     /// Reads records, which may end anywhere.
     ///
     /// # Errors

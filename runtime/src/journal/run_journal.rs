@@ -39,8 +39,12 @@ struct State {
     file: Option<JournalWriter>,
     /// The log of a run that outlives its process.
     log: Option<DurableLog>,
+    /// The records of a program of a session, for whom stores the session.
+    collected: Option<Collected>,
     /// What is replayed.
     script: Option<Box<Script>>,
+    /// The program is one of a session that is restored: servers have the tool lists of the present.
+    restores: bool,
     /// The run goes on when its script is over.
     resumes: bool,
     in_doubt: InDoubt,
@@ -59,6 +63,29 @@ struct State {
     outcome: Option<OutcomeRecord>,
 }
 
+/// The records of a run as lines, up to [`MOST_COLLECTED`] bytes.
+#[derive(Default)]
+struct Collected {
+    lines: Vec<u8>,
+    is_cut: bool,
+}
+
+/// Most bytes of the journal of one program of a session.
+const MOST_COLLECTED: usize = 16 << 20;
+
+impl Collected {
+    fn add(&mut self, record: &Record) {
+        // Records are plain data.
+        let line = serde_json::to_vec(record).unwrap_or_default();
+        if self.is_cut || self.lines.len() + line.len() >= MOST_COLLECTED {
+            *self = Collected { lines: Vec::new(), is_cut: true };
+            return;
+        }
+        self.lines.extend(line);
+        self.lines.push(b'\n');
+    }
+}
+
 impl fmt::Debug for RunJournal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("RunJournal")
@@ -73,8 +100,7 @@ impl RunJournal {
         header: Header,
         texts: Option<SharedTexts>,
     ) -> Option<RunJournal> {
-        let tools =
-            header.servers.iter().map(|server| (server.server.clone(), server.tools.clone())).collect();
+        let tools = tools_of(&header);
         let log = durable.map(|runs| {
             let mut log = runs.begin(texts);
             log.write(&Record::Run(Box::new(header.clone())));
@@ -85,6 +111,34 @@ impl RunJournal {
             return None;
         }
         Some(RunJournal::new(State { file, log, tools, ..State::empty() }))
+    }
+
+    /// A journal in memory, of a program of a session. The run writes its header.
+    pub fn collecting() -> RunJournal {
+        RunJournal::new(State { collected: Some(Collected::default()), ..State::empty() })
+    }
+
+    /// True for a journal that [`RunJournal::collecting`] has made.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.lock().collected.is_some()
+    }
+
+    /// Writes the header of a journal that is collected.
+    pub(crate) fn begin(&self, header: Header) {
+        let mut state = self.lock();
+        state.tools = tools_of(&header);
+        state.write(|| Record::Run(Box::new(header)));
+    }
+
+    /// The records so far, one a line; `None` if they are more than 16 MiB.
+    pub fn take_collected(&self) -> Option<Vec<u8>> {
+        let Collected { lines, is_cut } = self.lock().collected.take()?;
+        (!is_cut).then_some(lines)
+    }
+
+    /// A journal that is replayed to restore a session.
+    pub(crate) fn restored(script: Script) -> RunJournal {
+        RunJournal::new(State { script: Some(Box::new(script)), restores: true, ..State::empty() })
     }
 
     /// A journal that is replayed.
@@ -140,11 +194,11 @@ impl RunJournal {
         }
     }
 
-    /// Tool lists that servers have from here on. A run that goes on has those of the present.
+    /// Tool lists that servers have from here on. A run that goes on, or restores a session, has those of the present.
     pub fn tools_due(&self) -> Vec<ServerRecord> {
         let mut state = self.lock();
         let due = state.script().map_or_else(Vec::new, |script| script.tools_due());
-        if state.resumes { Vec::new() } else { due }
+        if state.resumes || state.restores { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
@@ -291,7 +345,7 @@ impl RunJournal {
         if let Some(script) = state.script() {
             return script.skip_end(end().seq);
         }
-        if state.file.is_some() || state.log.is_some() {
+        if state.is_written() {
             let end = end();
             state.answered += u64::from(state.sent.remove(&end.seq));
             state.write(|| Record::End(end));
@@ -371,6 +425,8 @@ impl State {
         State {
             file: None,
             log: None,
+            collected: None,
+            restores: false,
             script: None,
             resumes: false,
             in_doubt: InDoubt::Report,
@@ -396,8 +452,13 @@ impl State {
         self.script.as_deref_mut()
     }
 
+    /// True if records go somewhere.
+    fn is_written(&self) -> bool {
+        self.file.is_some() || self.log.is_some() || self.collected.is_some()
+    }
+
     fn write(&mut self, record: impl FnOnce() -> Record) {
-        if self.file.is_none() && self.log.is_none() {
+        if !self.is_written() {
             return;
         }
         let record = record();
@@ -407,5 +468,13 @@ impl State {
         if let Some(log) = &mut self.log {
             log.write(&record);
         }
+        if let Some(collected) = &mut self.collected {
+            collected.add(&record);
+        }
     }
+}
+
+/// The tool list that each server had when the run began.
+fn tools_of(header: &Header) -> HashMap<String, Option<String>> {
+    header.servers.iter().map(|server| (server.server.clone(), server.tools.clone())).collect()
 }

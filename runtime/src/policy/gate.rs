@@ -403,6 +403,11 @@ impl SharedPolicy {
         }
     }
 
+    /// Notes that a run has the answer of a call that was made in an earlier process.
+    pub(crate) fn answered_before(&self, run: &RunAccount, server: &str, target: &CallTarget) {
+        self.0.flows.note(run, server, target.label());
+    }
+
     /// Notes that a run has looked up what the host knows of tools: examples of their results are answers of earlier
     /// calls, of any run.
     pub(crate) fn looked_up(&self, run: &RunAccount) {

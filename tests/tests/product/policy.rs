@@ -16,10 +16,10 @@ use std::io::Write;
 use tempfile::NamedTempFile;
 
 /// A policy in a file; removed when dropped.
-struct PolicyFile(NamedTempFile);
+pub(crate) struct PolicyFile(NamedTempFile);
 
 impl PolicyFile {
-    fn new(text: &str) -> PolicyFile {
+    pub(crate) fn new(text: &str) -> PolicyFile {
         let mut file = tempfile::Builder::new().prefix("policy").suffix(".toml").tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         PolicyFile(file)
@@ -30,7 +30,7 @@ impl PolicyFile {
         std::fs::write(self.0.path(), text).unwrap();
     }
 
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.path().to_str().unwrap()
     }
 }

@@ -167,6 +167,10 @@ fn reasons_of_requests() {
         }
         SessionReason::Busy => "A program of the session is running: wait for it.",
         SessionReason::TooMany => "Close a session, or raise the limit that the message names.",
+        SessionReason::Unavailable => {
+            "`--state` cannot be read or written, or a program of the session does something else when it runs again; the \
+             session is as it was stored last."
+        }
     };
     for reason in [
         SessionReason::Arguments,
@@ -174,6 +178,7 @@ fn reasons_of_requests() {
         SessionReason::Closed,
         SessionReason::Busy,
         SessionReason::TooMany,
+        SessionReason::Unavailable,
     ] {
         text += &row(&[&format!("`{}`", reason.name()), of_session(reason)]);
     }

@@ -27,6 +27,8 @@ pub enum SessionReason {
     Busy,
     /// A quota of sessions is used up.
     TooMany,
+    /// The state of the server does not hold it.
+    Unavailable,
 }
 
 impl SessionReason {
@@ -38,6 +40,7 @@ impl SessionReason {
             SessionReason::Closed => "session_closed",
             SessionReason::Busy => "session_busy",
             SessionReason::TooMany => "session_limit_exceeded",
+            SessionReason::Unavailable => "state_unavailable",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The tool `lisp_session_eval`, which runs a program in a session.
 
 use super::arguments::{Fields, SessionFault, SessionReason};
+use super::stored::SessionLog;
 use super::table::{OpenSession, SessionTable};
 use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
@@ -15,6 +16,7 @@ use crate::tools::log;
 use crate::tools::{
     Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer,
 };
+use ptc_runtime::journal::RunJournal;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
@@ -44,7 +46,7 @@ pub struct SessionEval {
 
 /// Checked arguments of a call.
 struct CheckedCall {
-    session: Arc<OpenSession>,
+    id: String,
     program: String,
     context: Option<String>,
     schema: Option<Schema>,
@@ -56,11 +58,7 @@ impl SessionEval {
         SessionEval { table }
     }
 
-    fn check(
-        &self,
-        owner: CallOwner,
-        arguments: Option<&GivenArguments<'_>>,
-    ) -> Result<CheckedCall, SessionFault> {
+    fn check(&self, arguments: Option<&GivenArguments<'_>>) -> Result<CheckedCall, SessionFault> {
         let fields = Fields::read(arguments)?;
         let id = fields.session_id()?;
         let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
@@ -77,8 +75,35 @@ impl SessionEval {
         let schema = schema.map(Schema::parse).transpose().map_err(|error| {
             SessionFault::arguments(format!("argument `output_schema` is invalid: {error}"))
         })?;
-        let session = self.table.find(owner, id)?;
-        Ok(CheckedCall { session, program: program.to_owned(), context, schema })
+        Ok(CheckedCall { id: id.to_owned(), program: program.to_owned(), context, schema })
+    }
+
+    /// When a program of a session may begin.
+    fn start(&self, owner: CallOwner, id: &str) -> Result<EvalStart, SessionFault> {
+        let table = self.table.clone();
+        match table.find(owner, id) {
+            Ok(session) if session.log().is_none_or(SessionLog::is_current) => {
+                match (session.session().acquire(), session.session().acquire_after_cancel()) {
+                    (Ok(permit), _) => Ok(EvalStart::Now(session, permit)),
+                    // A client may send the next program right after it cancels one, so the call waits for the
+                    // cancelled program's end.
+                    (Err(SessionBusy), Some(later)) => {
+                        Ok(EvalStart::Later(Box::pin(async move { Ok((session, later.await)) })))
+                    }
+                    (Err(SessionBusy), None) => Err(SessionFault::busy(session.id())),
+                }
+            }
+            Err(fault) if table.durable().is_none() => Err(fault),
+            Ok(_) | Err(_) => {
+                let id = id.to_owned();
+                Ok(EvalStart::Later(Box::pin(async move {
+                    let session = table.reopen(owner, &id).await?;
+                    let permit = session.session().acquire();
+                    let permit = permit.map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+                    Ok((session, permit))
+                })))
+            }
+        }
     }
 }
 
@@ -132,18 +157,11 @@ impl Tool for SessionEval {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let CheckedCall { session, program, context, schema } = match self.check(call.owner, arguments) {
-            Ok(asked) => asked,
+        let begun = self.check(arguments).and_then(|asked| Ok((self.start(call.owner, &asked.id)?, asked)));
+        let (start, CheckedCall { program, context, schema, .. }) = match begun {
+            Ok(begun) => begun,
             Err(fault) => return reply.with(&refused(&fault)),
         };
-        let turn = match (session.session().acquire(), session.session().acquire_after_cancel()) {
-            (Ok(turn), _) => EvalStart::Now(turn),
-            // A client may send the next program right after it cancels one, so the call waits for the
-            // cancelled program's end.
-            (Err(SessionBusy), Some(later)) => EvalStart::Later(Box::pin(later)),
-            (Err(SessionBusy), None) => return reply.with(&refused(&SessionFault::busy(session.id()))),
-        };
-        session.touch();
         let mut options = RunOptions {
             context,
             strict_data: true,
@@ -153,8 +171,9 @@ impl Tool for SessionEval {
             ..RunOptions::default()
         };
         run_options(call.profile, schema.as_ref(), &mut options);
-        let call = call.clone();
-        let begin = move |turn: SessionPermit, reporter: Box<dyn Reporter>| {
+        let (table, call) = (self.table.clone(), call.clone());
+        let begin = move |session: Arc<OpenSession>, permit: SessionPermit, reporter: Box<dyn Reporter>| {
+            session.touch();
             let accept = schema.clone().map(|schema| -> Accept {
                 Box::new(move |answer| {
                     check(answer, &schema).map_err(|message| {
@@ -166,9 +185,10 @@ impl Tool for SessionEval {
                 program: program.clone(),
                 attempt: session.session().contents(|contents| contents.attempts) + 1,
             });
-            let options = RunOptions { client: reporter.caller(), ..options };
-            let watcher = follow(reporter, move |reporter, outcome| {
-                session.touch();
+            let journal = session.log().map(|_| Arc::new(RunJournal::collecting()));
+            let options = RunOptions { client: reporter.caller(), journal: journal.clone(), ..options };
+            let owner = call.owner;
+            let ended = move |session: &OpenSession, reporter: Box<dyn Reporter>, outcome: Outcome| {
                 let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
                 let mut record = Record::from_outcome(&outcome, schema.as_ref());
                 if let EvalEnding::Error(error) = &mut record.ending
@@ -177,23 +197,56 @@ impl Tool for SessionEval {
                     // Session tools name the exact reason.
                     error.reason = kind;
                 }
-                let turn = logged.map(|logged| Box::new(logged.ended(&session, &outcome)));
+                let turn = logged.map(|logged| Box::new(logged.ended(session, &outcome)));
                 let summary = CallSummary { turn, ..CallSummary::from_record(&record) };
-                let result = decorate(call.profile, apply(call.profile, &record), &session, &outcome);
+                let result = decorate(call.profile, apply(call.profile, &record), session, &outcome);
                 reporter.ended(&ToolAnswer { result, log, summary });
-            });
-            turn.submit(program, options, accept, watcher)
+            };
+            let watcher = match journal {
+                None => follow(reporter, move |reporter, outcome| {
+                    session.touch();
+                    ended(&session, reporter, outcome);
+                }),
+                Some(journal) => {
+                    let (done, is_done) = oneshot::channel();
+                    let stored = session.clone();
+                    tasks::spawn(TaskOwner::Run, async move {
+                        let Ok((reporter, outcome)) = is_done.await else { return };
+                        match stored.store().await {
+                            Ok(()) => ended(&stored, reporter, outcome),
+                            Err(fault) => {
+                                // The next call finds it as it was stored.
+                                table.drop_from_memory(owner, stored.id());
+                                reporter.ended(&refused(&fault));
+                            }
+                        }
+                    });
+                    follow(reporter, move |reporter, outcome: Outcome| {
+                        session.touch();
+                        if outcome.result.is_ok() {
+                            session.add_program(&journal);
+                        }
+                        // Without a receiver the process ends.
+                        let _ = done.send((reporter, outcome));
+                    })
+                }
+            };
+            permit.submit(program, options, accept, watcher)
         };
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
-            match turn {
-                EvalStart::Now(turn) => {
-                    let submitted = begin(turn, reporter);
+            match start {
+                EvalStart::Now(session, permit) => {
+                    let submitted = begin(session, permit, reporter);
                     Box::new(move || submitted.cancel())
                 }
-                EvalStart::Later(turn) => {
+                EvalStart::Later(start) => {
                     let (cancel, cancelled) = oneshot::channel::<()>();
                     tasks::spawn(TaskOwner::Run, async move {
-                        let submitted = begin(turn.await, reporter);
+                        let (session, permit) = match start.await {
+                            Ok(started) => started,
+                            Err(fault) => return reporter.ended(&refused(&fault)),
+                        };
+                        let submitted = begin(session, permit, reporter);
                         // A sender that is dropped without a message means that the call is over.
                         if cancelled.await.is_ok() {
                             submitted.cancel();
@@ -210,9 +263,9 @@ impl Tool for SessionEval {
 
 /// When a program may begin.
 enum EvalStart {
-    Now(SessionPermit),
-    /// Once the cancelled program has ended.
-    Later(Pin<Box<dyn Future<Output = SessionPermit> + Send>>),
+    Now(Arc<OpenSession>, SessionPermit),
+    /// Once the cancelled program has ended, or the session is restored.
+    Later(Pin<Box<dyn Future<Output = Result<(Arc<OpenSession>, SessionPermit), SessionFault>> + Send>>),
 }
 
 /// Facts about a program for the log, apart from its end.

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - `table`: the open sessions with their owners, quotas and expiry.
+//! - `table`: the open sessions with their owners, quotas and expiry; `stored`: sessions in the state of the server.
 //! - `eval`: a program in a session. `view`: the contents of a session, for answers.
 //! - `preludes`: preludes of sessions, from the store.
 //! - `arguments`: arguments of all these tools, and their faults.
@@ -11,6 +11,7 @@
 pub mod arguments;
 mod eval;
 mod preludes;
+mod stored;
 mod table;
 mod view;
 
@@ -32,6 +33,7 @@ use ptc_runtime::session::{Bindings, Forget, SessionBusy, SessionEnd};
 use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use stored::SessionLog;
 use table::{Closed, Unreported};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -233,15 +235,10 @@ impl Tool for BoundTool {
     ) -> Begun {
         let owner = call.owner;
         let answer = Fields::read(arguments).and_then(|fields| {
-            match self.tool {
-                SimpleTool::Start => return self.start(owner, &fields),
-                SimpleTool::List => self.list(owner, &fields),
-                SimpleTool::Inspect => self.inspect(owner, &fields),
-                SimpleTool::Close => self.close(owner, &fields),
-                SimpleTool::ListPreludes => self.list_preludes(owner, &fields),
-                SimpleTool::Forget => return self.forget(owner, &fields).map(SimpleAnswer::Later),
+            if self.needs_store(owner, &fields) {
+                return Ok(SimpleAnswer::Later(self.reopened(owner, fields)));
             }
-            .map(SimpleAnswer::Now)
+            self.answer(owner, &fields)
         });
         match answer {
             Ok(SimpleAnswer::Now(answer)) => reply.with(&data_answer(answer)),
@@ -257,6 +254,64 @@ enum SimpleAnswer {
 }
 
 impl BoundTool {
+    fn answer(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
+        let now = match self.tool {
+            SimpleTool::Start => return self.start(owner, fields),
+            SimpleTool::Forget => return self.forget(owner, fields).map(SimpleAnswer::Later),
+            SimpleTool::List => self.list(owner, fields),
+            SimpleTool::Inspect => self.inspect(owner, fields),
+            SimpleTool::Close => self.close(owner, fields),
+            SimpleTool::ListPreludes => self.list_preludes(owner, fields),
+        };
+        now.map(SimpleAnswer::Now)
+    }
+
+    /// True if a call is about sessions that this process may not have as they are.
+    fn needs_store(&self, owner: CallOwner, fields: &Fields) -> bool {
+        let is_behind = |id: &str| match self.table.find(owner, id) {
+            Ok(session) => !session.log().is_none_or(SessionLog::is_current),
+            Err(_) => true,
+        };
+        self.table.durable().is_some()
+            && match self.tool {
+                SimpleTool::Start => false,
+                SimpleTool::List | SimpleTool::Close => true,
+                _ => fields.session_id().is_ok_and(is_behind),
+            }
+    }
+
+    /// A job that answers once the sessions are as they were stored.
+    fn reopened(&self, owner: CallOwner, fields: Fields) -> Job {
+        let tool = BoundTool { tool: self.tool, table: self.table.clone() };
+        Job::new(0, move |mut reporter| -> Cancel {
+            reporter.begun();
+            tasks::spawn(TaskOwner::Run, async move {
+                let opened = match (tool.tool, fields.session_id()) {
+                    (SimpleTool::List, _) => tool.table.reopen_all(owner).await,
+                    (SimpleTool::Close, Ok(id)) => tool.table.load(owner, id).await.map(drop),
+                    (_, Ok(id)) => tool.table.reopen(owner, id).await.map(drop),
+                    (_, Err(fault)) => Err(fault),
+                };
+                let answer = opened.and_then(|()| tool.answer(owner, &fields));
+                if tool.tool == SimpleTool::Close
+                    && answer.is_ok()
+                    && let Ok(id) = fields.session_id()
+                {
+                    tool.table.remove_stored(id).await;
+                }
+                match answer {
+                    Ok(SimpleAnswer::Now(answer)) => reporter.ended(&data_answer(answer)),
+                    Ok(SimpleAnswer::Later(job)) => drop(job.start(reporter)),
+                    Err(fault) => reporter.ended(&refused(&fault)),
+                }
+            });
+            // It ends soon.
+            Box::new(|| {})
+        })
+    }
+}
+
+impl BoundTool {
     /// Starts a session: at once, or in a job where preludes of the store must be compiled.
     fn start(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
@@ -265,9 +320,10 @@ impl BoundTool {
         let title = title.map(|title| redact::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
         let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
         let compiles = preludes.references.is_some();
+        let (stores, is_stored) = (table.clone(), table.durable().is_some());
         let start = move |stop: &StopFlag| SessionTable::start(&table, owner, title, ttl, preludes, stop);
         let answer = |started: Unreported| view::started(&started.report());
-        if !compiles {
+        if !compiles && !is_stored {
             return start(&StopFlag::default()).map(|started| SimpleAnswer::Now(answer(started)));
         }
         Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
@@ -279,8 +335,13 @@ impl BoundTool {
                     // A sender that is dropped without a message means that the job has ended.
                     Ok(()) = cancelled => None,
                 };
-                let started =
+                let mut started =
                     started.unwrap_or_else(|| Err(SessionFault::arguments("the session was not started")));
+                if let Ok(session) = &started
+                    && let Err(fault) = stores.store_start(owner, session.session()).await
+                {
+                    started = Err(fault);
+                }
                 let answer = started.map(answer);
                 reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
             });
@@ -332,9 +393,25 @@ impl BoundTool {
         };
         let turn = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
         session.touch();
+        let table = self.table.clone();
         Ok(Job::new(0, move |reporter| -> Cancel {
+            // The permit is held, so nothing else is added meanwhile.
+            if let Some(log) = session.log() {
+                log.forgotten(&forget);
+            }
+            let (done, is_done) = oneshot::channel();
             turn.forget(forget, move |gone| {
-                reporter.ended(&data_answer(view::forgotten(&session, gone, cleared)))
+                let _ = done.send(gone);
+            });
+            tasks::spawn(TaskOwner::Run, async move {
+                // A worker that ends takes the sessions with it.
+                let Ok(gone) = is_done.await else { return };
+                let stored = session.store().await;
+                if stored.is_err() {
+                    table.drop_from_memory(owner, session.id());
+                }
+                let answer = stored.map(|()| view::forgotten(&session, gone, cleared));
+                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
             });
             Box::new(|| {})
         }))

@@ -61,6 +61,22 @@ impl RequestedPreludes {
     }
 }
 
+impl RequestedPreludes {
+    /// The preludes of a stored session, as [`FrozenPreludes::references`] has them.
+    pub(super) fn again(references: Option<&Value>) -> Result<RequestedPreludes, SessionFault> {
+        let Some(references) = references.and_then(Value::as_array) else {
+            return Ok(RequestedPreludes::default());
+        };
+        let read = |(at, item): (usize, &Value)| {
+            let mut item = item.clone();
+            item.as_object_mut().map(|members| members.remove("origin"));
+            reference(at, &item).map_err(SessionFault::arguments)
+        };
+        let references = references.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(RequestedPreludes { references: Some(references), may_write: false })
+    }
+}
+
 fn reference(at: usize, item: &Value) -> Result<PreludeRef, String> {
     let invalid = || format!("preludes[{at}] must be a valid prelude id or id@version ref");
     let Value::Object(members) = item else {

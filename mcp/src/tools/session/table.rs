@@ -2,11 +2,13 @@
 
 use super::arguments::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
+use super::stored::SessionLog;
 use super::view::SessionFacts;
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
 use crate::tools::owned_table::{self, Expired, Full, Owned, OwnedTable, Quota};
 use jiff::Timestamp;
+use ptc_runtime::journal::DurableRuns;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
 use ptc_runtime::sync::Locked;
@@ -62,6 +64,8 @@ pub struct SessionTable {
     /// The source of preludes for sessions.
     pub(super) stores: StoreAccess,
     open: Arc<OwnedTable<Arc<OpenSession>>>,
+    /// Held while a stored session is opened, which happens once.
+    pub(super) loading: tokio::sync::Mutex<()>,
 }
 
 /// An open session with its dates.
@@ -70,6 +74,8 @@ pub(super) struct OpenSession {
     title: Option<String>,
     session: Session,
     preludes: FrozenPreludes,
+    /// Its changes in the state of the server.
+    log: Option<SessionLog>,
     quotas: SessionQuotas,
     created: Timestamp,
     expires: Timestamp,
@@ -85,6 +91,11 @@ pub(super) struct Unreported {
 }
 
 impl Unreported {
+    /// The session.
+    pub(super) fn session(&self) -> &OpenSession {
+        &self.session
+    }
+
     /// The session, which stays open.
     pub(super) fn report(mut self) -> Arc<OpenSession> {
         self.is_reported = true;
@@ -120,12 +131,30 @@ impl SessionTable {
         stores: StoreAccess,
     ) -> Arc<SessionTable> {
         let open = OwnedTable::new(Some(quotas.idle()), |session: Arc<OpenSession>, why| {
+            match (why, &session.log) {
+                (_, None) => {}
+                (Expired::Age, Some(log)) => log.remove(),
+                (Expired::Idle, Some(log)) => log.remove_idle(),
+            }
             session.session.close(match why {
                 Expired::Age => SessionEnd::Expired,
                 Expired::Idle => SessionEnd::Idle,
             });
         });
-        Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open })
+        let loading = tokio::sync::Mutex::default();
+        let table = Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open, loading });
+        table.sweep();
+        table
+    }
+
+    /// What runs the programs.
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Where sessions are stored.
+    pub(super) fn durable(&self) -> Option<&DurableRuns> {
+        self.runtime.broker().durable()
     }
 
     /// Starts a session. Needs a tokio runtime for its expiry.
@@ -144,19 +173,65 @@ impl SessionTable {
         let id = session_id()?;
         let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
         let created = now();
+        // What a program writes to the store of preludes is not written again.
+        let log = table.durable().filter(|_| !preludes.may_write);
         let session = Arc::new(OpenSession {
             id: id.clone(),
             title,
             session: place.session(table.limits),
             preludes,
+            log: log.map(|runs| SessionLog::new(runs.clone(), &id, false)),
             quotas,
             created,
             expires: created.checked_add(ttl).unwrap_or(Timestamp::MAX),
             used: Mutex::new((created, Instant::now())),
         });
-        let inserted = table.open.insert((owner, &id), quotas.quota(), ttl, session.clone());
-        inserted.map_err(|(_, fault)| full(fault))?;
+        table.insert(owner, ttl, &session)?;
         Ok(Unreported { table: table.clone(), owner, session, is_reported: false })
+    }
+
+    /// Opens a session that is stored, without its changes.
+    pub(super) fn open_again(
+        self: &Arc<SessionTable>,
+        owner: CallOwner,
+        id: &str,
+        title: Option<String>,
+        (created, expires): (Timestamp, Timestamp),
+        preludes: RequestedPreludes,
+        stop: &StopFlag,
+    ) -> Result<Arc<OpenSession>, SessionFault> {
+        let (place, preludes) = self.stores.place(&self.runtime, preludes, stop)?;
+        let session = Arc::new(OpenSession {
+            id: id.to_owned(),
+            title,
+            session: place.session(self.limits),
+            preludes,
+            log: self.durable().map(|runs| SessionLog::new(runs.clone(), id, true)),
+            quotas: self.quotas,
+            created,
+            expires,
+            used: Mutex::new((now(), Instant::now())),
+        });
+        let left = expires.duration_since(now());
+        self.insert(owner, Duration::try_from(left).unwrap_or_default(), &session)?;
+        Ok(session)
+    }
+
+    fn insert(
+        &self,
+        owner: CallOwner,
+        ttl: Duration,
+        session: &Arc<OpenSession>,
+    ) -> Result<(), SessionFault> {
+        let inserted = self.open.insert((owner, &session.id), self.quotas.quota(), ttl, session.clone());
+        inserted.map_err(|(_, fault)| full(fault))
+    }
+
+    /// Ends a session in this process. What is stored of it stays.
+    pub(super) fn drop_from_memory(&self, owner: CallOwner, id: &str) {
+        if let Some(session) = self.open.remove(owner, id) {
+            session.session.close(SessionEnd::Closed);
+        }
     }
 
     /// Finds a session of this owner. Sessions of other owners do not exist for it.
@@ -220,6 +295,10 @@ impl OpenSession {
         &self.preludes
     }
 
+    pub(super) fn log(&self) -> Option<&SessionLog> {
+        self.log.as_ref()
+    }
+
     pub(super) fn session(&self) -> &Session {
         &self.session
     }
@@ -247,6 +326,6 @@ impl OpenSession {
     }
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     moment(SystemTime::now()).unwrap_or_default()
 }

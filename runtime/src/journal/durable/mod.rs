@@ -308,6 +308,14 @@ impl DurableRuns {
         Ok(found.into_iter().map(|(key, entry)| (key, entry.value)).collect())
     }
 
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn read_note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.store.get(key).await?.map(|entry| entry.value))
+    }
+
     /// Writes the value of a key, or removes it with `None`.
     ///
     /// # Errors
@@ -322,6 +330,14 @@ impl DurableRuns {
                 return Ok(());
             }
         }
+    }
+
+    /// Writes a key that has no value yet. False if it has one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn add_note(&self, key: &str, value: Vec<u8>) -> Result<bool, StoreError> {
+        Ok(self.store.put(key, 0, Some(value)).await?.is_some())
     }
 
     /// The log of a new run.

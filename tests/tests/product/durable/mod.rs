@@ -2,7 +2,7 @@
 //!
 //! - `kills`: servers that are killed. `cuts`: journals that end at every record, of random programs. `many`: many runs, and
 //!   copies of their folder. `nodes`: processes that share a database.
-//! - `tasks`: calls that clients come back to. `upstream_tasks`: servers that answer with tasks.
+//! - `sessions`: sessions with a state. `tasks`: calls that clients come back to. `upstream_tasks`: servers that answer with tasks.
 
 #![allow(clippy::unwrap_used, reason = "a broken run should be loud")]
 
@@ -10,5 +10,6 @@ mod cuts;
 mod kills;
 mod many;
 mod nodes;
+mod sessions;
 mod tasks;
 mod upstream_tasks;

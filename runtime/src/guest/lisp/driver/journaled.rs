@@ -142,7 +142,12 @@ impl Journaled {
         let catalog = lisp.broker.catalog().snapshot();
         let keep = options.keep.take();
         let journal = match options.journal.take() {
-            Some(journal) => journal,
+            Some(journal) => {
+                if journal.is_collecting() {
+                    journal.begin(header(None, &catalog, environment, source, options, owner));
+                }
+                journal
+            }
             None => {
                 let (recorder, durable) = (lisp.broker.recorder(), lisp.broker.durable());
                 if recorder.is_none() && durable.is_none() {

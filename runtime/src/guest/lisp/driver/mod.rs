@@ -113,14 +113,14 @@ impl Execution {
             let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
             Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
         };
-        // What a session defines is not part of a journal yet.
-        let journaled = match &session {
-            None => {
-                Journaled::begin(&lisp, &environment, &source, &mut options, guest.account.asker().token())
-            }
-            Some(_) => None,
-        };
-        let mut journaled = journaled.map(Box::new);
+        // A recording has no session: the names of earlier programs are not in the journal of one.
+        let is_journaled = session.is_none() || options.journal.is_some();
+        let mut journaled = None;
+        if is_journaled {
+            let owner = guest.account.asker().token();
+            let begun = Journaled::begin(&lisp, &environment, &source, &mut options, owner);
+            journaled = begun.map(Box::new);
+        }
         if let Some(journaled) = &mut journaled {
             guest.account.set_journal(journaled.journal.clone());
             journaled.follow_lists(&lisp);

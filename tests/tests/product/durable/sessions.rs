@@ -1,0 +1,152 @@
+//! Sessions with `--state`: a later process, or another node, has them as the last one has left them.
+
+use super::kills::World;
+use crate::policy::PolicyFile;
+use ptc_tests::binary::{ptc, run_ptc};
+use ptc_tests::postgres::Database;
+use ptc_tests::serve::{Server, text_of};
+use serde_json::{Value, json};
+
+/// What `count/read` answers must not reach `count/write`.
+const RULES: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+[labels]
+untrusted = [\"count/read\"]
+[[flow]]
+do = \"deny\"
+from = \"untrusted\"
+to = [\"count/write\"]
+args = [\"/k\"]
+";
+
+fn serve(world: &World, flags: &[&str]) -> Server {
+    let state = world.state();
+    let words = [&["serve", "--state", &state, "--sessions"], flags].concat();
+    Server::from_command(ptc(&world.arguments(&words)))
+}
+
+fn call(server: &mut Server, tool: &str, arguments: Value) -> Value {
+    server.request("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
+}
+
+fn start(server: &mut Server) -> String {
+    let started = call(server, "lisp_session_start", json!({ "title": "kept" }));
+    started["structuredContent"]["session_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
+}
+
+/// The first line of the answer: the value.
+fn eval(server: &mut Server, id: &str, program: &str) -> String {
+    let answer = call(server, "lisp_session_eval", json!({ "session_id": id, "program": program }));
+    text_of(&answer).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Everything that a session holds, without times.
+fn contents(server: &mut Server, id: &str) -> Value {
+    let views = ["memory", "prints", "history", "tool_calls"];
+    let seen = views.map(|view| {
+        let seen = call(server, "lisp_session_inspect", json!({ "session_id": id, "view": view }));
+        let mut seen = seen["structuredContent"].clone();
+        for calls in ["tool_calls", "upstream_calls"] {
+            for call in seen[calls].as_array_mut().into_iter().flatten() {
+                call.as_object_mut().unwrap().retain(|key, _| !key.contains("ms"));
+            }
+        }
+        let members = seen.as_object_mut().unwrap();
+        members.retain(|key, _| !["session", "last_used_at", "idle_ms"].contains(&key.as_str()));
+        seen
+    });
+    json!(seen)
+}
+
+const PROGRAMS: [&str; 10] = [
+    "(def rows (tool/call! 'count/read {:k 1}))",
+    "(defn add [x] (+ x rows))",
+    "(println \"rows\" rows)",
+    "(tool/call! 'count/write {:k 5})",
+    "(do (def lost 1) (fail :no))",
+    "(def all (pmap #(tool/call! 'count/read {:k %}) (range 8)))",
+    "(def gone 7)",
+    "[(add 1) data/absent]",
+    "(def now (.getTime (java.util.Date.)))",
+    "(:reason (tool/call 'count/none {}))",
+];
+
+#[test]
+fn a_session_goes_on_after_its_server_was_killed() {
+    let world = World::new();
+    let mut server = serve(&world, &[]);
+    let id = start(&mut server);
+    for program in PROGRAMS {
+        eval(&mut server, &id, program);
+    }
+    call(&mut server, "lisp_session_forget", json!({ "session_id": id, "bindings": ["gone"] }));
+    let probe = "[(add 2) (count all) now *1 *2]";
+    let (before, calls) = (contents(&mut server, &id), world.calls());
+    drop(server);
+
+    let mut server = serve(&world, &[]);
+    let listed = call(&mut server, "lisp_session_list", json!({}));
+    assert!(listed.to_string().contains("\"title\":\"kept\""), "{listed}");
+    assert_eq!(contents(&mut server, &id), before);
+    let seen = eval(&mut server, &id, probe);
+    drop(server);
+    // The program of the second process was committed, too.
+    let mut server = serve(&world, &[]);
+    assert_eq!(eval(&mut server, &id, "*1"), seen);
+    assert!(seen.starts_with("[3 8 1"), "{seen}");
+    assert_eq!(world.calls(), calls, "no call was made again");
+    let closed = call(&mut server, "lisp_session_close", json!({ "session_id": id }));
+    assert_ne!(closed["isError"], true, "{closed}");
+    assert_eq!(server.end(), Some(0));
+    let mut server = serve(&world, &[]);
+    assert!(eval(&mut server, &id, "1").contains("session not found"));
+}
+
+#[test]
+fn data_of_an_earlier_process_is_still_untrusted() {
+    let policy = PolicyFile::new(RULES);
+    let flags = ["--policy", policy.path()];
+    let world = World::new();
+    let mut server = serve(&world, &flags);
+    let id = start(&mut server);
+    eval(&mut server, &id, "(def seen (tool/call! 'count/read {:k 1}))");
+    let sends = "(:reason (tool/call 'count/write {:k seen}))";
+    assert_eq!(eval(&mut server, &id, sends), ":denied");
+    // What the model has seen of the data counts, too.
+    let other = "(:reason (tool/call 'count/write {:k 2}))";
+    let then = eval(&mut server, &id, other);
+    drop(server);
+    let mut server = serve(&world, &flags);
+    assert_eq!(eval(&mut server, &id, sends), ":denied");
+    assert_eq!(eval(&mut server, &id, other), then);
+    // The same for a run that goes on.
+    drop(server);
+    let program = "(let [seen (tool/call! 'count/read {:k 1}) done (tool/call 'count/write {:k 2})]
+        (:reason (tool/call 'count/write {:k seen})))";
+    world.killed_with(&flags, program, "write 2");
+    let state = world.state();
+    let id = world.list()[0]["id"].as_str().unwrap().to_owned();
+    let words = ["runs", "resume", &id, "--state", &state, "--policy", policy.path()];
+    let finished = run_ptc(&world.arguments(&words), "");
+    assert_eq!(finished.stdout, ":denied\n", "{finished:?}");
+}
+
+#[test]
+fn nodes_share_sessions() {
+    let Some(database) = Database::start() else { return };
+    let world = World::new().with_state(database.url());
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    let (mut one, mut other) = (serve(&world, &[]), serve(&world, &[]));
+    let id = start(&mut one);
+    assert_eq!(eval(&mut one, &id, "(do (def n (tool/call! 'count/read {:k 1})) n)"), "1");
+    for round in 2..6 {
+        let program = "(do (def n (inc n)) n)";
+        let server = if round % 2 == 0 { &mut other } else { &mut one };
+        assert_eq!(eval(server, &id, program), round.to_string());
+    }
+    assert_eq!(world.calls(), "read 1\n");
+    assert_eq!(contents(&mut one, &id), contents(&mut other, &id));
+    let closed = call(&mut other, "lisp_session_close", json!({ "session_id": id }));
+    assert_ne!(closed["isError"], true, "{closed}");
+    // What is closed is removed soon.
+    while !eval(&mut one, &id, "n").contains("session") {}
+}
