@@ -48,6 +48,17 @@ workloads! {
     "w8" "closures"
 }
 
+/// What a run tracks of where its values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    /// Nothing, as in a run without labels on values.
+    Off,
+    /// All values, none of which has a source.
+    Clear,
+    /// All values, each of which has a source: the function of the workload has one.
+    Sourced,
+}
+
 /// Figures of a workload.
 #[derive(Debug)]
 pub struct WorkloadFigures {
@@ -82,7 +93,7 @@ impl Workload {
     ///
     /// # Errors
     /// A missing [`ISSUES`] file; the error of the program.
-    pub fn run(&self, folder: &Path) -> Result<WorkloadFigures, String> {
+    pub fn run(&self, folder: &Path, tracking: Tracking) -> Result<WorkloadFigures, String> {
         let options = Budget { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..Budget::default() };
         let mut isolate = Isolate::new(options);
         if self.reads_issues() {
@@ -94,6 +105,14 @@ impl Workload {
             isolate.set_context(&context).map_err(|fault| fault.message)?;
         }
         evaluate(&mut isolate, self.source, &[])?;
+        if tracking == Tracking::Clear {
+            // Names of which nothing is said may come from anything.
+            isolate.definitions_from(&[], |_| Some(Vec::new()));
+        }
+        if tracking != Tracking::Off {
+            isolate.commit(u64::MAX).map_err(|limit| format!("{limit:?}"))?;
+            isolate.track(false);
+        }
         let session = [SessionName { name: "work", arity: None }, SessionName { name: "data", arity: None }];
         let externals = Externals { session: &session, ..Externals::default() };
         let program = compile(self.call(), &externals, &CompileOptions::default())

@@ -60,6 +60,8 @@ pub struct Context {
     pub(crate) functions: Rc<Vec<Function>>,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
+    /// The hot loop leaves calls of builtins with callbacks to the complete table.
+    pub(crate) leaves_callbacks: bool,
     /// Where values come from, in a run that tracks it.
     pub(crate) tracker: Option<Box<Tracker>>,
 }
@@ -80,6 +82,7 @@ impl Context {
             memos: Memos::default(),
             functions: Rc::default(),
             hot_loop: true,
+            leaves_callbacks: false,
             tracker: None,
         }
     }

@@ -219,7 +219,7 @@ impl Machine<'_> {
     #[inline]
     fn window_base(&self, dst: u32, top: u32) -> u32 {
         match self.fiber.frames.last() {
-            Some(Frame::Native { .. }) | None => top,
+            Some(Frame::Native { .. } | Frame::Floor) | None => top,
             Some(Frame::Code { .. } | Frame::Chain { .. }) => dst,
         }
     }
@@ -250,7 +250,7 @@ impl Machine<'_> {
                 self.fiber.stack[dst as usize] = value;
                 Ok(None)
             }
-            Some(Frame::Native { .. } | Frame::Chain { .. }) => self.drive(Some(value)),
+            Some(Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor) => self.drive(Some(value)),
         }
     }
 

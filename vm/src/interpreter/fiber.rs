@@ -50,6 +50,8 @@ pub(crate) enum Frame {
         /// Number of parts still to be called, from the last to the first.
         left: u32,
     },
+    /// Stands for a frame that the hot loop may not return to (see `tracked`).
+    Floor,
 }
 
 const _: () = assert!(size_of::<Frame>() == 16);
@@ -94,7 +96,7 @@ impl Fiber {
                 let span = function.compiled()?.spans.get((pc as usize).saturating_sub(1))?;
                 Some((function.unit.code.unit(), *span))
             }
-            Frame::Native { .. } | Frame::Chain { .. } => None,
+            Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor => None,
         })
     }
 
@@ -116,7 +118,7 @@ impl Fiber {
                 let unit = function.unit.code.unit();
                 Some((unit, function.compiled()?, (pc as usize).saturating_sub(1)))
             }
-            Frame::Native { .. } | Frame::Chain { .. } => None,
+            Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor => None,
         }
     }
 
@@ -234,6 +236,7 @@ impl Fiber {
             match *frame {
                 Frame::Native { top, .. } => most = most.max(top as usize),
                 Frame::Chain { base, .. } => most = most.max(base as usize + 1),
+                Frame::Floor => {}
                 Frame::Code { function, base, .. } => {
                     let proto = functions.get(function.index()).and_then(Function::compiled);
                     return most.max(base as usize + proto.map_or(WINDOW, |proto| proto.registers.into()));

@@ -102,6 +102,22 @@ impl FrameStack {
         self.slots.get_mut(self.depth.wrapping_sub(2))
     }
 
+    /// Replaces the frame below the one on top by [`Frame::Floor`]. Gives its place and the frame; `None` if there is none.
+    pub(crate) fn lay_floor(&mut self) -> Option<(usize, Frame)> {
+        let below = self.depth.checked_sub(2)?;
+        let frame = std::mem::replace(self.slots.get_mut(below)?, Frame::Floor);
+        Some((below, frame))
+    }
+
+    /// Puts the frame back that [`FrameStack::lay_floor`] has replaced.
+    pub(crate) fn lift_floor(&mut self, floor: Option<(usize, Frame)>) {
+        if let Some((below, frame)) = floor
+            && let Some(slot) = self.slots.get_mut(below)
+        {
+            *slot = frame;
+        }
+    }
+
     /// The frame below the two on top: the caller of a chain.
     #[inline(always)]
     pub(crate) fn below_chain(&self) -> Option<Frame> {

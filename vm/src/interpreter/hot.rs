@@ -405,7 +405,7 @@ impl Machine<'_> {
                                         continue;
                                     }
                                     let at = base + u32::from($window.at);
-                                    if !chain::enter(self.fiber, functions, at, pc + 1) {
+                                    if self.cx.leaves_callbacks || !chain::enter(self.fiber, functions, at, pc + 1) {
                                         leave!();
                                     }
                                     self.cx.fuel.slice = slice - 2;

@@ -135,7 +135,7 @@ impl<'i> Machine<'i> {
                         return Ok(stop);
                     }
                 }
-                Some(Frame::Native { .. } | Frame::Chain { .. }) => {
+                Some(Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor) => {
                     if let Some(stop) = self.drive(None)? {
                         return Ok(Some(stop));
                     }

@@ -75,7 +75,7 @@ impl Machine<'_> {
                 self.hot_exit = HotExit::Stop(Stop::Done(value));
                 Ok(ReturnAction::Exit)
             }
-            Some(Frame::Code { .. }) => Ok(ReturnAction::SlowPath),
+            Some(Frame::Code { .. } | Frame::Floor) => Ok(ReturnAction::SlowPath),
         }
     }
 
@@ -292,7 +292,7 @@ pub(super) fn call_one(
     dst: Dst,
 ) -> bool {
     let implementation = builtin.info().implementation;
-    if matches!(implementation, Implementation::Host(_)) {
+    if leaves(cx, implementation) {
         return false;
     }
     let mut arguments = [read(registers, a)];
@@ -311,7 +311,7 @@ pub(super) fn call_two(
     dst: Dst,
 ) -> bool {
     let implementation = builtin.info().implementation;
-    if matches!(implementation, Implementation::Host(_)) {
+    if leaves(cx, implementation) {
         return false;
     }
     let mut arguments = [read(registers, a), read(registers, b)];
@@ -328,7 +328,7 @@ pub(super) fn call_many(
     window: Window,
 ) -> bool {
     let implementation = builtin.info().implementation;
-    if matches!(implementation, Implementation::Host(_)) {
+    if leaves(cx, implementation) {
         return false;
     }
     let at = usize::from(window.at);
@@ -338,6 +338,16 @@ pub(super) fn call_many(
     // Arguments that the builtin has not taken.
     arguments.iter_mut().for_each(clear);
     done
+}
+
+/// True for a call that the complete table must make.
+#[inline(always)]
+fn leaves(cx: &Context, implementation: Implementation) -> bool {
+    match implementation {
+        Implementation::Direct(_) => false,
+        Implementation::Callback(_) => cx.leaves_callbacks,
+        Implementation::Host(_) => true,
+    }
 }
 
 #[inline(always)]

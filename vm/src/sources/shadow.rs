@@ -106,6 +106,11 @@ impl Shadow {
         self.parts.as_ref().map_or(self.own, |parts| parts.deep.union(self.own))
     }
 
+    /// True if neither the value nor a part of it has a source.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.own.is_empty() && self.parts.is_none()
+    }
+
     fn depth(&self) -> u8 {
         self.parts.as_ref().map_or(0, |parts| parts.depth)
     }

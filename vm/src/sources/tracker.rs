@@ -39,6 +39,10 @@ pub(crate) struct Tracker {
     pub(crate) may_exit: bool,
     /// There are memoized functions, or may be.
     pub(crate) may_memoize: bool,
+    /// A name has a source, or had one in this run.
+    has_sourced_names: bool,
+    /// There are programs that read input data.
+    pub(crate) may_read_context: bool,
     /// Entries of the input data are sources.
     pub(crate) marks_context: bool,
     /// The host has said where the names come from that a run without tracking has defined.
@@ -131,6 +135,16 @@ impl Tracker {
         self.defined.clear();
         self.given.clear();
         self.looked_at = 0;
+        self.has_sourced_names = self.kept.values().any(|sources| !sources.is_empty());
+    }
+
+    /// True while only answers of the host bring sources into the program: no name has one, and nothing that it may do
+    /// depends on one.
+    pub(crate) fn is_clear(&self) -> bool {
+        let Effects { exits, calls: _, names, memos } = self.effects;
+        !(self.marks_context && self.may_read_context)
+            && !self.has_sourced_names
+            && exits.union(names).union(memos).is_empty()
     }
 
     /// The source of this name.
@@ -193,17 +207,19 @@ impl Tracker {
 
     /// A name gets a value.
     pub(crate) fn define(&mut self, slot: u32, shadow: Shadow) {
+        self.has_sourced_names |= !shadow.is_clear();
         self.defined.insert(slot, shadow);
     }
 
     /// Whether a name has got a value depends on these sources.
     pub(crate) fn may_define(&mut self, slot: u32, sources: Sources) {
         let shadow = self.name(slot).marked(sources);
-        self.defined.insert(slot, shadow);
+        self.define(slot, shadow);
     }
 
     /// The sources of a name that an earlier run defined.
     pub(crate) fn keep(&mut self, slot: u32, sources: Sources) {
+        self.has_sourced_names |= !sources.is_empty();
         self.kept.insert(slot, sources);
     }
 

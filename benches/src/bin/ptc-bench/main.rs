@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use overhead::OverheadArgs;
 use ptc_benches::measure::memory::{sessions, suspended, values};
 use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
-use ptc_benches::measure::workload::WORKLOADS;
+use ptc_benches::measure::workload::{Tracking, WORKLOADS};
 use ptc_benches::measure::{
     delay_http, delay_server, fairness, http_load, latency, prelude, serve, spill, text_block, tool_list,
 };
@@ -49,6 +49,7 @@ static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
   ptc-bench spill           a result of 500 MB in a file: memory, grep, sums by slices
   ptc-bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc-bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
+  ptc-bench labels          the same with labels on values, against without
   ptc-bench workload w1     one of them, for the peer benchmark's runner
   ptc-bench latency         source text to value, new and reused isolates
   ptc-bench suspended       memory of programs that wait for a tool
@@ -84,6 +85,8 @@ enum Bench {
     TextBlock(TextBlockArgs),
     /// The workloads of the peer benchmark: CPU time, fuel and bytes of one run
     Workloads,
+    /// The nine workloads with labels on values, against without: no value has a label, all have one
+    Labels,
     /// Small programs from source text to value: microseconds, new and reused isolates
     Latency(LatencyArgs),
     /// Memory of programs that are suspended in a call
@@ -278,6 +281,7 @@ impl BenchArgs {
                 Ok(Exit::Ok)
             }
             Bench::Workloads => workloads(),
+            Bench::Labels => labels(),
             Bench::Latency(args) => latency(&args),
             Bench::Suspended(args) => suspended(&args),
             Bench::Prelude { runs } => ptc_mcp::cli::on_runtime(async move {
@@ -365,9 +369,32 @@ fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
         return Err(Abort::usage(format!("no workload {:?}; there are {}", args.name, names.join(", "))));
     };
-    let measured = workload.run(Path::new(".")).map_err(program_failed)?;
+    let measured = workload.run(Path::new("."), Tracking::Off).map_err(program_failed)?;
     let millis: Vec<String> = measured.millis.iter().map(|millis| format!("{millis:.4}")).collect();
     console::write_line(&format!("RES {} {} {}", workload.name, measured.result, millis.join(" ")))?;
+    Ok(Exit::Ok)
+}
+
+/// Prints how much longer the workloads run with labels on values.
+fn labels() -> Result<Exit, Abort> {
+    console::write_line("| workload | ms | no value has a label | all have one |\n|---|---|---|---|")?;
+    let mut missing = Vec::new();
+    for workload in WORKLOADS {
+        let least = |tracking| -> Result<f64, Abort> {
+            let measured = workload.run(Path::new("."), tracking).map_err(program_failed)?;
+            Ok(measured.millis.iter().copied().fold(f64::MAX, f64::min))
+        };
+        let off = match least(Tracking::Off) {
+            Ok(off) => off,
+            Err(abort) => {
+                missing.push(format!("{}: {}", workload.title, abort.message));
+                continue;
+            }
+        };
+        let (clear, sourced) = (least(Tracking::Clear)? / off, least(Tracking::Sourced)? / off);
+        console::write_line(&format!("| {} | {off:.2} | {clear:.2} | {sourced:.2} |", workload.title))?;
+    }
+    missing.iter().try_for_each(|message| console::write_line(message))?;
     Ok(Exit::Ok)
 }
 
@@ -378,7 +405,7 @@ fn workloads() -> Result<Exit, Abort> {
     )?;
     let mut missing = Vec::new();
     for workload in WORKLOADS {
-        let mut measured = match workload.run(Path::new(".")) {
+        let mut measured = match workload.run(Path::new("."), Tracking::Off) {
             Ok(measured) => measured,
             Err(message) => {
                 missing.push(format!("{}: {message}", workload.title));

@@ -62,6 +62,7 @@ impl Tracking {
                 if let Some(level) = self.track.levels.last_mut() {
                     level.returns = Some((value, is_truthy));
                 }
+                self.track.clear_from(base);
             }
             other if other.flow() == Flow::Branch => self.branch(at, other),
             other => self.compute(at, other),

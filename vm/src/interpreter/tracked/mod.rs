@@ -12,10 +12,11 @@
 //!   result of a callback; the usual ones have exact rules ([`exact`]).
 //!
 //! # Layout
-//! - this file: the loop, calls and returns; [`before`]: what an instruction does to shadows; [`exact`]: builtins with
-//!   exact rules; [`regions`]: what depends on a branch; [`state`]: the tracked state of a fiber
+//! - this file: the loop, calls and returns; [`clear`]: functions that can meet no source; [`before`]: what an
+//!   instruction does to shadows; [`exact`]: builtins with exact rules; [`regions`]: what depends on a branch; [`state`]: the tracked state of a fiber
 
 mod before;
+mod clear;
 mod exact;
 mod regions;
 pub(crate) mod state;
@@ -69,8 +70,11 @@ impl Tracking {
                 return Ok(stop);
             }
             stop = match machine.fiber.frames.last() {
-                Some(Frame::Code { .. }) => self.instruction(machine)?,
-                Some(Frame::Native { .. } | Frame::Chain { .. }) => machine.drive(None)?,
+                Some(&Frame::Code { base, .. }) => match self.is_clear(machine, base as usize) {
+                    true => self.run_clear(machine)?,
+                    false => self.instruction(machine)?,
+                },
+                Some(Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor) => machine.drive(None)?,
                 None => Some(Stop::Done(crate::Value::Nil)),
             };
         }
@@ -284,7 +288,7 @@ impl Tracking {
             return;
         }
         self.tracker.looked_at = functions.len();
-        let memoize = builtins::lookup(None, "memoize");
+        let [memoize, data] = ["memoize", "%data"].map(|name| builtins::lookup(None, name));
         for function in functions {
             if function.is_vacant() {
                 continue;
@@ -293,6 +297,7 @@ impl Tracking {
             if function.proto == program.entry {
                 let is_memo =
                     |constant: &Const| matches!(constant, Const::Combinator(CombinatorKind::Memoize, _));
+                self.tracker.may_read_context |= data.is_some_and(|data| program.mentions(data));
                 self.tracker.may_memoize |= memoize.is_some_and(|memoize| program.mentions(memoize))
                     || program.constants.iter().any(is_memo);
                 continue;

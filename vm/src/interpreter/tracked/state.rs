@@ -12,6 +12,8 @@ use std::rc::Rc;
 pub(crate) struct FiberTrack {
     /// By stack slot.
     registers: Charged<Shadow>,
+    /// No register from here on has a source.
+    clear_from: usize,
     /// The functions that run, the topmost last.
     pub(super) levels: Vec<Level>,
     /// The calls of a branch of `pmap` that no function makes.
@@ -240,7 +242,29 @@ impl FiberTrack {
             let room = self.registers.room();
             self.registers.resize_with(room, Shadow::default);
         }
+        if !shadow.is_clear() {
+            self.clear_from = self.clear_from.max(register + 1);
+        }
         self.registers[register] = shadow;
+    }
+
+    /// True if no register from this one on has a source.
+    pub(super) fn is_clear_from(&mut self, register: usize) -> bool {
+        while self.clear_from > register {
+            if self.registers.get(self.clear_from - 1).is_some_and(|shadow| !shadow.is_clear()) {
+                return false;
+            }
+            self.clear_from -= 1;
+        }
+        true
+    }
+
+    /// Forgets the shadows of the registers from this one on, which hold nothing any more.
+    pub(super) fn clear_from(&mut self, register: usize) {
+        if let Some(left) = self.registers.get_mut(register..self.clear_from.max(register)) {
+            left.fill_with(Shadow::default);
+        }
+        self.clear_from = self.clear_from.min(register);
     }
 
     /// The value of a register depends on these sources too.
