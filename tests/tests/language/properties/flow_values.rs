@@ -9,13 +9,13 @@ use proptest::prelude::*;
 use ptc_compiler::flows::{FlowPlan, FlowSource};
 use ptc_tests::small_stack::on_small_stack;
 use ptc_vm::bytecode::Program;
-use ptc_vm::{AnswerSources, CallId, Exit, Isolate, SourceText, Sources, json, print};
+use ptc_vm::{AnswerSources, CallId, Exit, Isolate, SourceText, Sources, Tuning, json, print};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A call, and the names of what may be in it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Made {
     number: usize,
     shown: String,
@@ -111,9 +111,18 @@ impl Session {
 }
 
 fn run(generated: &Generated, changed: Changed, how: Before) -> Option<(Vec<Made>, bool)> {
+    run_tuned(generated, changed, how, Tuning::default())
+}
+
+fn run_tuned(
+    generated: &Generated,
+    changed: Changed,
+    how: Before,
+    tuning: Tuning,
+) -> Option<(Vec<Made>, bool)> {
     let budget = ptc_vm::Budget { fuel: 20_000, memory_bytes: 4 << 20, ..ptc_vm::Budget::default() };
     let (calls, last) = Default::default();
-    let mut session = Session { isolate: Isolate::new(budget), changed, calls, last, made: 0 };
+    let mut session = Session { isolate: Isolate::tuned(budget, tuning), changed, calls, last, made: 0 };
     match &generated.earlier {
         Some(Earlier::Program(before)) => {
             if how != Before::Untracked {
@@ -234,5 +243,31 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
              {over} of {all} carried sources are in no plan"
         );
         assert!(programs_run > 1_000 && carriers < calls_made / 2);
+    });
+}
+
+/// Functions that can meet no source run in the hot loop, without shadows. Without that loop the same sources are found.
+#[test]
+fn the_hot_loop_changes_no_source() {
+    on_small_stack(|| {
+        let [calls_made, sourced] = [const { AtomicUsize::new(0) }; 2];
+        for_all(2_000, prop::collection::vec(any::<u8>(), 0..160), |choices| {
+            let Some(generated) = Generated::new(&choices) else { return };
+            for how in [Before::Same, Before::Tracked, Before::Untracked] {
+                let run = |hot_loop| {
+                    let tuning = Tuning { hot_loop, ..Tuning::default() };
+                    run_tuned(&generated, Changed::Nothing, how, tuning)
+                };
+                let (hot, complete) = (run(true), run(false));
+                assert_eq!(hot, complete, "{how:?}\n{}", generated.texts);
+                let (calls, _) = hot.unwrap_or_default();
+                calls_made.fetch_add(calls.len(), Ordering::Relaxed);
+                let has_some = |call: &&Made| call.carried.as_ref().is_none_or(|carried| !carried.is_empty());
+                sourced.fetch_add(calls.iter().filter(has_some).count(), Ordering::Relaxed);
+            }
+        });
+        let (calls_made, sourced) = (calls_made.into_inner(), sourced.into_inner());
+        eprintln!("{calls_made} calls, {sourced} of them with sources");
+        assert!(calls_made > 2_000 && sourced > 500 && sourced < calls_made);
     });
 }

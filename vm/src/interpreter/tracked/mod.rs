@@ -288,7 +288,10 @@ impl Tracking {
             return;
         }
         self.tracker.looked_at = functions.len();
-        let [memoize, data] = ["memoize", "%data"].map(|name| builtins::lookup(None, name));
+        let named =
+            |name: &str| builtins::all().find(|(_, row)| row.name == name).map(|(builtin, _)| builtin);
+        let [memoize, data] = ["memoize", "%data"].map(named);
+        debug_assert!(memoize.is_some() && data.is_some());
         for function in functions {
             if function.is_vacant() {
                 continue;
