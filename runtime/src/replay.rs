@@ -1,5 +1,6 @@
 //! Runs recorded programs again: their calls get the recorded answers, and no server is called.
 
+use crate::broker::header::list_from;
 use crate::broker::{ToolBroker, Upstreams};
 use crate::exec::dispatch::Submitted;
 use crate::guest::MakeGuest;
@@ -7,7 +8,7 @@ use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::journal::{
     Difference, Header, InDoubt, Language, Matching, OutcomeRecord, Record, Recording, RecordingError,
-    RunJournal, Script, TakenRun, differences, header::list_from,
+    RunJournal, Script, TakenRun, differences,
 };
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;

@@ -2,9 +2,10 @@
 //!
 //! The journal of a PTC-Lisp program is kept by its worker, which alone knows when a branch receives an answer.
 
+use super::header;
 use super::reserve::refuse;
 use super::{CallError, CallPayload, CallResponse, PreparedCall, ToolBroker, WorldFault};
-use crate::journal::{CallBegun, EndRecord, Header, Language, RunJournal, Verdict, header, raw_json};
+use crate::journal::{CallBegun, EndRecord, Header, Language, RunJournal, Verdict, raw_json};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{CallFault, Effect};
 use crate::tools::CallTarget;

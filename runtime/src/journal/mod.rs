@@ -7,7 +7,7 @@
 //! everything that happens, whatever the timing was.
 //!
 //! # Layout
-//! - `record`: the records, one JSON value a line; `header`: the first of them; `answer`: recorded answers of calls
+//! - `record`: the records, one JSON value a line; `answer`: recorded answers of calls
 //! - `recorder`: writes the journals of a process to files; `recording`: reads one
 //! - `run_journal`: the journal of one run: records it, or replays it; `replay`: the position in a recording;
 //!   `compare`: how two outcomes differ
@@ -16,7 +16,6 @@
 mod answer;
 mod compare;
 mod durable;
-pub(crate) mod header;
 mod kept;
 mod record;
 mod recorder;

@@ -60,6 +60,8 @@ pub struct Context {
     pub(crate) functions: Rc<Vec<Function>>,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
+    /// The run tracks where values come from: a machine makes each call of a function with a frame, which is observed.
+    pub(crate) is_observed: bool,
     /// The hot loop leaves calls of builtins with callbacks to the complete table.
     pub(crate) leaves_callbacks: bool,
     /// Where values come from, in a run that tracks it.
@@ -82,6 +84,7 @@ impl Context {
             memos: Memos::default(),
             functions: Rc::default(),
             hot_loop: true,
+            is_observed: false,
             leaves_callbacks: false,
             tracker: None,
         }

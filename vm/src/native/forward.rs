@@ -69,9 +69,10 @@ impl Forward {
         let Value::Closure(closure) = function else { return None };
         let called = cx.function(closure)?;
         let (unit, proto) = (&called.unit, called.compiled()?);
-        let ([before @ .., call, Instruction::Return { src }], true) =
-            (&proto.code[..], cx.hot_loop && proto.shape == Shape { fixed: count, variadic: false })
-        else {
+        let ([before @ .., call, Instruction::Return { src }], true) = (
+            &proto.code[..],
+            cx.hot_loop && !cx.is_observed && proto.shape == Shape { fixed: count, variadic: false },
+        ) else {
             return None;
         };
         let mut registers = [const { None::<Operand> }; REGISTERS];

@@ -48,6 +48,7 @@ impl Machine<'_> {
         let mut tracking = Tracking { tracker, track: self.fiber.track.take().unwrap_or_default() };
         tracking.tracker.may_memoize |= self.cx.memos.exist();
         tracking.look_at_functions(self.functions);
+        self.cx.is_observed = true;
         let stop = match tracking.run(self) {
             Ok(stop) => stop,
             Err(mut fault) => {
@@ -55,6 +56,7 @@ impl Machine<'_> {
                 Stop::Fault(fault)
             }
         };
+        self.cx.is_observed = false;
         self.cx.tracker = Some(tracking.tracker);
         self.fiber.track = Some(tracking.track);
         stop

@@ -3,6 +3,7 @@
 //! Answers are delivered only while the whole program waits, so that the order of events decides everything.
 
 use super::{Execution, InFlight};
+use crate::broker::header;
 use crate::broker::{CallPayload, Permit, PreparedCall, WorldFault};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::environment::CompileEnvironment;
@@ -10,7 +11,7 @@ use crate::guest::lisp::host_call::Plan;
 use crate::guest::{Progress, Reply};
 use crate::journal::{
     Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, Language,
-    PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, header, raw_json,
+    PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, raw_json,
 };
 use crate::policy::CallOrigins;
 use crate::run::options::RunOptions;

@@ -1,7 +1,6 @@
 //! What a journal begins with: the program, its limits, and the servers that it could call.
 
-use super::record::{Header, Language, ServerRecord};
-use super::recorder::Recorder;
+use crate::journal::{Header, Language, Recorder, ServerRecord};
 use crate::run::limits::{LimitTable, Limits};
 use crate::tools::{Catalog, CatalogServer, Listed, ToolList};
 use std::collections::BTreeMap;
