@@ -40,6 +40,11 @@ fn a_call_is_denied_by_what_reaches_its_arguments() {
                 .to_owned(),
             ":denied",
         ),
+        // Functions that only call a builtin, for each item.
+        (after("{:v (first (mapv (fn [x] (str x)) [(count s)]))}"), ":denied"),
+        (after("{:v (first (keep (fn [x] (str x)) [(count s)]))}"), ":denied"),
+        (after("{:v (first (filterv (fn [x] (some? x)) [(count s)]))}"), ":denied"),
+        (after("{:v (second (mapv (fn [x] (str x)) [(count s) 1]))}"), "nil"),
         // A reduction without items, a memoized function, an endless sequence.
         (
             "(let [s (tool/call! 'probe/stats {})]
