@@ -17,7 +17,7 @@
 //!   `send`: from there to the answer; `direct`: calls of functions in this
 //!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
 //!   `login`: asks the client to log in at a server; `recorded`: answers in the journal of a run; `journaled`: calls of
-//!   scripts there; [`header`]: what a journal begins with
+//!   scripts there; `header`: what a journal begins with
 
 mod cache;
 mod direct;

@@ -142,9 +142,8 @@ impl Tracker {
     /// depends on one.
     pub(crate) fn is_clear(&self) -> bool {
         let Effects { exits, calls: _, names, memos } = self.effects;
-        !(self.marks_context && self.may_read_context)
-            && !self.has_sourced_names
-            && exits.union(names).union(memos).is_empty()
+        let has_sources = self.has_sourced_names || (self.marks_context && self.may_read_context);
+        !has_sources && exits.union(names).union(memos).is_empty()
     }
 
     /// The source of this name.

@@ -265,8 +265,11 @@ impl Tool for SessionEval {
 enum EvalStart {
     Now(Arc<OpenSession>, SessionPermit),
     /// Once the cancelled program has ended, or the session is restored.
-    Later(Pin<Box<dyn Future<Output = Result<(Arc<OpenSession>, SessionPermit), SessionFault>> + Send>>),
+    Later(Pin<Box<dyn Future<Output = Result<Permitted, SessionFault>> + Send>>),
 }
+
+/// A session in which a program may begin.
+type Permitted = (Arc<OpenSession>, SessionPermit);
 
 /// Facts about a program for the log, apart from its end.
 struct PendingLogEntry {
