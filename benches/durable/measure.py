@@ -171,7 +171,7 @@ def fsyncs(world, options):
         rows = [line.split() for line in report.read_text().splitlines()]
         return sum(int(row[3]) for row in rows if row and row[-1] in ("fsync", "fdatasync"))
 
-    runs, idle = options.runs, counted((READ, "1"), 0)
+    runs, idle = options.runs, statistics.median(counted((READ, "1"), 0) for _ in range(3))
     rows = []
     for name, program, right, calls, aim in (
         ("only reads", READ, "1", 0, "0"), ("one call that may write", WRITE, "1", 1, "1 a call"), ("five such calls", FIVE, "10", 5, "1 a call")
@@ -281,57 +281,78 @@ def settled(measure, seconds=60):
     return last
 
 
-def parked(world, options):
-    """Runs that have read, and wait for a person before they write."""
-    many, state, policy = options.parked, world.folder / "parked", world.folder / "policy.toml"
-    policy.write_text(POLICY)
-    flags = ["--state", state, "--policy", policy, "--approvals", "wait", "--approval-timeout", "3h"]
-    # Beyond the default of 1,024 the next run would wait for one of these to end.
-    server = world.serve(*flags, "--max-suspended", many + 64)
-    program = "(let [seen (tool/call! 'up/read {:k 7})] (tool/call! 'up/write {:k seen}))"
-    questions = world.folder / ".local/state/ptc/approvals"
-    waiting = lambda: sum(name.endswith(".question") for name in os.listdir(questions)) if questions.is_dir() else 0
-    listed = lambda: json.loads(world.run("runs", "list", "--state", state, "--output", "json", upstreams=False))["runs"]
-    sizes = lambda: ((state / "runs.redb").stat().st_size, (state / "runs.redb").stat().st_blocks * 512)
-    answers = []
-    reader = threading.Thread(target=lambda: answers.extend(server.process.stdout), daemon=True)
-    try:
-        server.program(READ, "1")
-        size, resident, begun = sizes()[0], server.resident(), time.monotonic()
-        reader.start()
-        for _ in range(many):
-            server.request("tools/call", {"name": "lisp_eval", "arguments": {"program": program}})
-        seen, since = -1, time.monotonic()
-        while seen < many:
-            if server.process.poll() is not None or answers:
-                raise NotMeasured(f"{seen} of {many} runs wait; the server ended, or answered {answers[:1]}")
-            now = waiting()
+class Waiting:
+    """A server with so many runs that have read, and wait for a person before they write."""
+
+    PROGRAM = "(let [seen (tool/call! 'up/read {:k 7})] (tool/call! 'up/write {:k seen}))"
+
+    def __init__(self, world, many, *flags):
+        self.many, self.questions, self.answers = many, world.folder / ".local/state/ptc/approvals", []
+        shutil.rmtree(self.questions, ignore_errors=True)
+        policy = world.folder / "policy.toml"
+        policy.write_text(POLICY)
+        flags = [*flags, "--policy", policy, "--approvals", "wait", "--approval-timeout", "3h"]
+        # Beyond the default of 1,024 the next run would wait for one of these to end.
+        self.server = world.serve(*flags, "--max-suspended", many + 64)
+        self.server.program(READ, "1")
+        self.before = self.server.resident()
+
+    def begin(self):
+        """Seconds until all of them wait."""
+        begun = time.monotonic()
+        threading.Thread(target=lambda: self.answers.extend(self.server.process.stdout), daemon=True).start()
+        for _ in range(self.many):
+            self.server.request("tools/call", {"name": "lisp_eval", "arguments": {"program": self.PROGRAM}})
+        seen, since = -1, begun
+        while seen < self.many:
+            if self.server.process.poll() is not None or self.answers:
+                raise NotMeasured(f"{seen} of {self.many} runs wait; the server ended, or answered {self.answers[:1]}")
+            files = os.listdir(self.questions) if self.questions.is_dir() else []
+            now = sum(name.endswith(".question") for name in files)
             if now != seen:
                 seen, since = now, time.monotonic()
             if time.monotonic() > since + 60:
-                raise NotMeasured(f"only {seen} of {many} runs wait, and none more within a minute")
+                raise NotMeasured(f"only {seen} of {self.many} runs wait, and none more within a minute")
             time.sleep(0.2)
-        seconds = time.monotonic() - begun
+        return time.monotonic() - begun
+
+    def memory(self):
+        """Resident bytes that they have added, and threads of the server."""
+        status = pathlib.Path("/proc", str(self.server.process.pid), "status").read_text()
+        return settled(self.server.resident) - self.before, int(re.search(r"Threads:\s+(\d+)", status)[1])
+
+
+def parked(world, options):
+    """What runs take that wait for a person, on the disk and in memory."""
+    many, state = options.parked, world.folder / "parked"
+    listed = lambda: json.loads(world.run("runs", "list", "--state", state, "--output", "json", upstreams=False))["runs"]
+    size = lambda: (state / "runs.redb").stat().st_size
+    stored = Waiting(world, many, "--state", state)
+    try:
+        empty, seconds = size(), stored.begin()
         # Before anything else is asked of the server, which would take memory of its own.
-        memory, (bytes_now, blocks) = settled(server.resident) - resident, sizes()
-        begun = time.monotonic()
-        stored = len(listed())
-        listing = time.monotonic() - begun
-        if stored != many:
-            raise NotMeasured(f"{many} runs wait, {stored} are stored")
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(120)
-        begun = time.monotonic()
-        left = sum(run["status"] == "interrupted" for run in listed())
-        later = time.monotonic() - begun
+        (memory, threads), bytes_now, begun = stored.memory(), size(), time.monotonic()
+        there, listing = len(listed()), time.monotonic() - begun
+        if there != many:
+            raise NotMeasured(f"{many} runs wait, {there} are stored")
+        stored.server.process.send_signal(signal.SIGTERM)
+        stored.server.process.wait(120)
     finally:
-        server.kill()
+        stored.server.kill()
+    left = sum(run["status"] == "interrupted" for run in listed())
     if left != many:
         raise NotMeasured(f"{left} of {many} runs are left when the server is stopped")
+    plain = Waiting(world, many)
+    try:
+        plain.begin()
+        memory_plain, _ = plain.memory()
+    finally:
+        plain.server.kill()
+    figure = f"{memory / many:,.0f} and {memory_plain / many:,.0f} bytes"
     return [
-        (f"{many:,} runs that wait for a person: state file of each", f"{(bytes_now - size) / many:,.0f} bytes ({blocks / many:,.0f} on the disk)", ""),
-        ("the same: resident memory of each", f"{memory / many:,.0f} bytes (server before: {resident / 2**20:.0f} MB)", ""),
-        ("the same: until all wait; `ptc runs` while they wait; after the server was stopped", f"{seconds:.1f}, {listing:.1f}, {later:.1f} s", ""),
+        (f"{many:,} runs that wait for a person: state file of each", f"{(bytes_now - empty) / many:,.0f} bytes", ""),
+        (f"the same: resident memory of each, with `--state` and without ({threads} threads)", figure, ""),
+        ("the same: until all wait, and `ptc runs` meanwhile", f"{seconds:.1f}, {listing:.1f} s", ""),
     ]
 
 
