@@ -97,6 +97,12 @@ impl SessionEval {
             Ok(_) | Err(_) => {
                 let id = id.to_owned();
                 Ok(EvalStart::Later(Box::pin(async move {
+                    let cancelled = table.find(owner, &id).ok();
+                    if let Some(later) =
+                        cancelled.and_then(|session| session.session().acquire_after_cancel())
+                    {
+                        drop(later.await);
+                    }
                     let session = table.reopen(owner, &id).await?;
                     let permit = session.session().acquire();
                     let permit = permit.map_err(|SessionBusy| SessionFault::busy(session.id()))?;

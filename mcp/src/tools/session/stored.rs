@@ -20,8 +20,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// Keys begin so, before the id.
+/// Keys of sessions begin so, before the id.
 const PREFIX: &str = "session/";
+
+/// Keys of changes begin so, before the id and the number: who lists sessions does not read what they hold.
+const CHANGES: &str = "session-change/";
+
+/// Most bytes of the changes of a session.
+const MOST_BYTES: usize = 64 << 20;
 
 /// What is stored of a session apart from its changes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,7 +63,7 @@ const FORGET: &[u8] = b"forget ";
 /// The changes of a stored session.
 pub(super) struct SessionLog {
     runs: DurableRuns,
-    key: String,
+    id: String,
     state: Mutex<LogState>,
     /// Held while changes are read or written, so that they stay in order.
     order: tokio::sync::Mutex<()>,
@@ -70,7 +76,9 @@ struct LogState {
     waiting: VecDeque<Vec<u8>>,
     /// The store may have changes that this process does not have.
     is_behind: bool,
-    /// The answers of a program were too large to be stored.
+    /// Bytes of all changes, those that wait included.
+    bytes: usize,
+    /// A change was too large to be stored.
     is_cut: bool,
 }
 
@@ -83,11 +91,30 @@ fn key_of(id: &str) -> String {
     format!("{PREFIX}{id}")
 }
 
+/// The beginning of the keys of the changes of a session.
+fn changes_of(id: &str) -> String {
+    format!("{CHANGES}{id}/")
+}
+
+impl LogState {
+    /// Adds a change; `None` is one that is too large by itself.
+    fn add(&mut self, change: Option<Vec<u8>>) {
+        let fits = |change: &Vec<u8>| self.bytes + change.len() <= MOST_BYTES;
+        match change.filter(fits) {
+            Some(change) => {
+                self.bytes += change.len();
+                self.waiting.push_back(change);
+            }
+            None => self.is_cut = true,
+        }
+    }
+}
+
 impl SessionLog {
     /// The log of a new session, or of one that was stored by another process.
     pub(super) fn new(runs: DurableRuns, id: &str, is_behind: bool) -> SessionLog {
-        let state = LogState { known: 0, waiting: VecDeque::new(), is_behind, is_cut: false };
-        SessionLog { runs, key: key_of(id), state: Mutex::new(state), order: tokio::sync::Mutex::default() }
+        let state = LogState { known: 0, waiting: VecDeque::new(), is_behind, bytes: 0, is_cut: false };
+        SessionLog { runs, id: id.to_owned(), state: Mutex::new(state), order: tokio::sync::Mutex::default() }
     }
 
     /// True if this process has all changes.
@@ -104,7 +131,7 @@ impl SessionLog {
         };
         // Plain data.
         let text = serde_json::to_vec(&StoredForget { bindings, history, prints, calls }).unwrap_or_default();
-        self.state.locked().waiting.push_back([FORGET, &text].concat());
+        self.state.locked().add(Some([FORGET, &text].concat()));
     }
 
     /// Stores what was added.
@@ -117,7 +144,9 @@ impl SessionLog {
             let (number, change) = {
                 let state = self.state.locked();
                 if state.is_cut {
-                    return Err(unavailable("the answers of a program are more than 16 MiB"));
+                    return Err(unavailable(
+                        "its programs have more answers than fit (16 MiB each, 64 MiB in all)",
+                    ));
                 }
                 let Some(change) = state.waiting.front() else { return Ok(()) };
                 (state.known, change.clone())
@@ -134,7 +163,7 @@ impl SessionLog {
 
     /// The key of a change. Keys sort by number.
     fn change(&self, number: u64) -> String {
-        format!("{}/{number:08}", self.key)
+        format!("{}{number:08}", changes_of(&self.id))
     }
 
     /// Runs the programs again that the session has missed.
@@ -144,7 +173,7 @@ impl SessionLog {
     async fn catch_up(&self, runtime: &Runtime, session: &OpenSession) -> Result<(), SessionFault> {
         let _order = self.order.lock().await;
         let known = self.state.locked().known;
-        let stored = self.runs.notes(&format!("{}/", self.key)).await.map_err(unavailable)?;
+        let stored = self.runs.notes(&changes_of(&self.id)).await.map_err(unavailable)?;
         let missed = stored.into_iter().filter(|(key, _)| *key >= self.change(known));
         let mut missed: Vec<(String, Vec<u8>)> = missed.collect();
         missed.sort();
@@ -156,7 +185,9 @@ impl SessionLog {
                     runtime.restore(session.session(), recording).await.map_err(unavailable)?;
                 }
             }
-            self.state.locked().known += 1;
+            let mut state = self.state.locked();
+            state.known += 1;
+            state.bytes += change.len();
         }
         self.state.locked().is_behind = false;
         Ok(())
@@ -164,8 +195,8 @@ impl SessionLog {
 
     /// Removes the session from the store, soon.
     pub(super) fn remove(&self) {
-        let (runs, key) = (self.runs.clone(), self.key.clone());
-        tasks::spawn(TaskOwner::Process, async move { remove(&runs, &key).await });
+        let (runs, id) = (self.runs.clone(), self.id.clone());
+        tasks::spawn(TaskOwner::Process, async move { remove(&runs, &id).await });
     }
 
     /// Removes it when it was not used for long, unless another process may use it.
@@ -176,9 +207,12 @@ impl SessionLog {
     }
 }
 
-async fn remove(runs: &DurableRuns, key: &str) {
-    let changes = runs.notes(&format!("{key}/")).await.unwrap_or_default();
-    for key in changes.iter().map(|(key, _)| key.as_str()).chain([key]) {
+/// Removes a session and its changes.
+async fn remove(runs: &DurableRuns, id: &str) {
+    let changes = runs.notes(&changes_of(id)).await.unwrap_or_default();
+    let key = key_of(id);
+    // The session last: what is left of an interrupted removal is removed with it later.
+    for key in changes.iter().map(|(key, _)| key).chain([&key]) {
         if let Err(error) = runs.note(key, None).await {
             tracing::error!(%error, "a session stays stored");
         }
@@ -201,11 +235,7 @@ impl OpenSession {
     /// Adds a committed program to what is stored of the session.
     pub(super) fn add_program(&self, journal: &RunJournal) {
         let Some(log) = self.log() else { return };
-        let mut state = log.state.locked();
-        match journal.take_collected() {
-            Some(lines) => state.waiting.push_back(lines),
-            None => state.is_cut = true,
-        }
+        log.state.locked().add(journal.take_collected());
     }
 
     /// Stores what was added.
@@ -236,7 +266,7 @@ impl SessionTable {
             preludes: session.preludes().references.clone(),
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
-        log.runs.add_note(&log.key, text).await.map_err(unavailable).map(drop)
+        log.runs.add_note(&key_of(&log.id), text).await.map_err(unavailable).map(drop)
     }
 
     /// Finds a session of this owner as all processes have left it.
@@ -253,12 +283,16 @@ impl SessionTable {
         if session.session().is_busy() {
             return Err(SessionFault::busy(id));
         }
-        if log.runs.is_shared() && log.runs.read_note(&log.key).await.map_err(unavailable)?.is_none() {
+        if log.runs.is_shared() && log.runs.read_note(&key_of(id)).await.map_err(unavailable)?.is_none() {
             // Another process has closed it.
             self.drop_from_memory(owner, id);
             return Err(SessionFault::new(SessionReason::Closed, "session is closed"));
         }
-        let restored = log.catch_up(self.runtime(), &session).await;
+        // A change of this process that is not stored yet goes first, or is lost to one of another process.
+        let restored = match log.store().await {
+            Ok(()) => log.catch_up(self.runtime(), &session).await,
+            Err(fault) => Err(fault),
+        };
         if restored.is_err() {
             self.drop_from_memory(owner, id);
         }
@@ -269,7 +303,7 @@ impl SessionTable {
     pub(super) async fn reopen_all(self: &Arc<SessionTable>, owner: CallOwner) -> Result<(), SessionFault> {
         let Some(runs) = self.durable() else { return Ok(()) };
         for (key, text) in runs.notes(PREFIX).await.map_err(unavailable)? {
-            let id = key.strip_prefix(PREFIX).filter(|id| !id.contains('/'));
+            let id = key.strip_prefix(PREFIX);
             let stored = serde_json::from_slice::<StoredSession>(&text).ok();
             if let (Some(id), Some(stored)) = (id, stored)
                 && stored.owner == owner.0
@@ -311,7 +345,7 @@ impl SessionTable {
     /// Removes a session that was closed from the store.
     pub(super) async fn remove_stored(&self, id: &str) {
         if let Some(runs) = self.durable() {
-            remove(runs, &key_of(id)).await;
+            remove(runs, id).await;
         }
     }
 
@@ -321,8 +355,10 @@ impl SessionTable {
         tasks::spawn(TaskOwner::Process, async move {
             for (key, text) in runs.notes(PREFIX).await.unwrap_or_default() {
                 let stored = serde_json::from_slice::<StoredSession>(&text).ok();
-                if stored.is_some_and(|stored| stored.is_over()) {
-                    remove(&runs, &key).await;
+                if let Some(id) = key.strip_prefix(PREFIX)
+                    && stored.is_some_and(|stored| stored.is_over())
+                {
+                    remove(&runs, id).await;
                 }
             }
         });

@@ -5,6 +5,7 @@ use crate::policy::PolicyFile;
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::postgres::Database;
 use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
 
 /// What `count/read` answers must not reach `count/write`.
@@ -149,4 +150,46 @@ fn nodes_share_sessions() {
     assert_ne!(closed["isError"], true, "{closed}");
     // What is closed is removed soon.
     while !eval(&mut one, &id, "n").contains("session") {}
+}
+
+/// What is stored of a session is bounded. A program beyond that leaves no trace in it.
+#[test]
+fn a_program_with_too_many_answers_is_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Upstreams::default().add("probe", probe_server(&[])).write();
+    let state = folder.path().join("state");
+    let words = ["serve", "--sessions", "--state", state.to_str().unwrap(), "--memory", "100M"];
+    let mut server = Server::from_command(ptc(&[&words[..], &config.flags(&[])].concat()));
+    let id = start(&mut server);
+    assert_eq!(eval(&mut server, &id, "(do (def n 1) n)"), "1");
+    let large = |calls: usize| {
+        let call = "(count (tool/call! 'probe/flood {:bytes 2000000}))";
+        format!("(do (def n 2) [{}])", [call].repeat(calls).join(" "))
+    };
+    let refused = eval(&mut server, &id, &large(9));
+    assert!(refused.contains("state_unavailable") && refused.contains("16 MiB each"), "{refused}");
+    assert_eq!(eval(&mut server, &id, "n"), "1");
+    // And so is the sum of all programs.
+    let fits = |server: &mut Server| !eval(server, &id, &large(8)).contains("state_unavailable");
+    assert_eq!((0..5).filter(|_| fits(&mut server)).count(), 4);
+    assert_eq!(eval(&mut server, &id, "n"), "2");
+}
+
+/// The next program of a client may come right behind the cancellation of one, at any node.
+#[test]
+fn the_program_behind_a_cancelled_one_is_not_refused() {
+    let Some(database) = Database::start() else { return };
+    let world = World::new().with_state(database.url());
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    std::fs::write(world.path("log.hang"), "read 1").unwrap();
+    let mut server = serve(&world, &[]);
+    let id = start(&mut server);
+    assert_eq!(eval(&mut server, &id, "(do (def n 1) n)"), "1");
+    let program = json!({ "session_id": id, "program": "(do (def n 2) (tool/call! 'count/read {:k 1}))" });
+    let request = server.begin("tools/call", json!({ "name": "lisp_session_eval", "arguments": program }));
+    while !world.calls().ends_with("read 1\n") {}
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
+    server.send(&cancelled);
+    assert_eq!(eval(&mut server, &id, "n"), "1");
 }

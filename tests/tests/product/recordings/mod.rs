@@ -23,14 +23,18 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
 
 /// Runs a program with the probe server and records it. Returns the folder, the recording and what was printed.
 fn recorded(program: &str, more: &[&str]) -> (TempDir, PathBuf, Finished) {
+    recorded_by(&["eval", program], "", more)
+}
+
+/// The same for a command with this input.
+fn recorded_by(words: &[&str], input: &str, more: &[&str]) -> (TempDir, PathBuf, Finished) {
     let folder = tempfile::tempdir().unwrap();
     let config = Upstreams::default().add("probe", probe_server(&[])).write();
-    let record = ["eval", program, "--record", folder.path().to_str().unwrap()];
-    let flags = config.flags(&[]);
-    let arguments: Vec<&str> = record.into_iter().chain(flags).chain(more.iter().copied()).collect();
-    let finished = run_ptc(&arguments, "");
+    let record = ["--record", folder.path().to_str().unwrap()];
+    let arguments = [words, &record, &config.flags(&[]), more].concat();
+    let finished = run_ptc(&arguments, input);
     let mut found = recordings(folder.path());
-    assert_eq!(found.len(), 1, "{finished:?}");
+    assert_eq!(found.len(), 1, "{words:?} {input}\n{finished:?}");
     let recording = found.remove(0);
     (folder, recording, finished)
 }

@@ -1,6 +1,6 @@
 //! Scripts that are recorded: they run again without their servers, or what they do otherwise is reported.
 
-use super::{lines, recordings, replay};
+use super::{lines, recorded_by, recordings, replay};
 use ptc_tests::binary::{Finished, run_ptc};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{Upstreams, probe_server};
@@ -32,18 +32,8 @@ const SCRIPTS: &[&str] = &[
     "1 +",
 ];
 
-/// Runs a script with the probe server and records it.
 fn recorded(script: &str, more: &[&str]) -> (TempDir, PathBuf, Finished) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = Upstreams::default().add("probe", probe_server(&[])).write();
-    let record = ["exec", "-", "--record", folder.path().to_str().unwrap()];
-    let flags = config.flags(&[]);
-    let arguments: Vec<&str> = record.into_iter().chain(flags).chain(more.iter().copied()).collect();
-    let finished = run_ptc(&arguments, script);
-    let mut found = recordings(folder.path());
-    assert_eq!(found.len(), 1, "{script}\n{finished:?}");
-    let recording = found.remove(0);
-    (folder, recording, finished)
+    recorded_by(&["exec", "-"], script, more)
 }
 
 #[test]
