@@ -21,6 +21,7 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
         },
         [first, rest @ ..] => {
             let mut buffer = Text::reuse(cx);
+            buffer.make_room(cx, least_bytes(first, rest))?;
             match first {
                 Value::Str(text) => buffer.copy(cx, text)?,
                 other => write_display(cx, &mut buffer, other)?,
@@ -45,6 +46,12 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
         };
     }
     Ok(Value::Str(text))
+}
+
+/// The bytes of those arguments that are strings, so that a text of large ones grows once.
+fn least_bytes(first: &Value, rest: &[Value]) -> usize {
+    let bytes = |argument: &Value| if let Value::Str(text) = argument { text.len() } else { 0 };
+    rest.iter().map(bytes).fold(bytes(first), usize::saturating_add)
 }
 
 fn is_shared(text: &Value) -> bool {

@@ -199,6 +199,14 @@ impl Text {
         Ok(())
     }
 
+    /// Makes room for `more` bytes.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn make_room(&mut self, cx: &mut Store, more: usize) -> Result<()> {
+        self.grow(cx, more)
+    }
+
     /// An empty text of any length with room for `capacity` bytes.
     ///
     /// # Errors
