@@ -30,6 +30,16 @@ impl ConnectionState {
         ConnectionState { owner, ..ConnectionState::default() }
     }
 
+    /// A connection whose client has finished this handshake.
+    pub(super) fn negotiated(self, version: Version, offered: Offered) -> ConnectionState {
+        ConnectionState { version: Some(version), offered: Some(offered), initialized: true, ..self }
+    }
+
+    /// Sets the level of log messages.
+    pub(super) fn logging(self, log: Option<LogLevel>) -> ConnectionState {
+        ConnectionState { log, ..self }
+    }
+
     /// Sets the session, which may end before the connection does.
     pub fn within(self, session: SessionTag) -> ConnectionState {
         ConnectionState { session, ..self }
@@ -48,6 +58,11 @@ impl ConnectionState {
     /// True when the client may be notified of changes without having subscribed.
     pub fn is_initialized(&self) -> bool {
         self.initialized
+    }
+
+    /// The least severe log messages that the client wants.
+    pub(super) fn log(&self) -> Option<LogLevel> {
+        self.log
     }
 
     /// The features that the client declared, after `initialize`.

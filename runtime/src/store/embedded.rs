@@ -1,6 +1,6 @@
 //! A store in one file: an embedded database with durable transactions. One process has it at a time.
 
-use super::{Entry, Lease, LogName, NamedLocks, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::files;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
@@ -9,7 +9,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 /// Versions and values; an empty slot is a removed value.
 const VALUES: TableDefinition<'_, &str, (u64, Option<&[u8]>)> = TableDefinition::new("values");
@@ -30,6 +30,7 @@ pub struct EmbeddedStore {
     lock: Option<File>,
     database: Arc<OpenDatabase>,
     changes: watch::Sender<u64>,
+    messages: broadcast::Sender<Arc<str>>,
     locks: NamedLocks,
 }
 
@@ -80,6 +81,7 @@ impl EmbeddedStore {
             lock: None,
             database: Arc::new(OpenDatabase { open, database }),
             changes: watch::Sender::new(0),
+            messages: broadcast::Sender::new(MESSAGES),
             locks: NamedLocks::default(),
         };
         // The tables exist from here on.
@@ -380,6 +382,16 @@ impl Store for EmbeddedStore {
 
     fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    async fn send(&self, message: &str) -> Result<(), StoreError> {
+        // Without a receiver there is nothing to do.
+        let _ = self.messages.send(message.into());
+        Ok(())
+    }
+
+    async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError> {
+        Ok(self.messages.subscribe())
     }
 
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {

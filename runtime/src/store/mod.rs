@@ -23,7 +23,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::{OwnedMutexGuard, broadcast, watch};
+
+/// Most messages that a receiver may be behind. It loses older ones.
+const MESSAGES: usize = 4_096;
 
 /// A value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +153,14 @@ pub trait Store: Send + Sync {
 
     /// A receiver that changes with every write to a key or a log of this store.
     fn watch(&self) -> watch::Receiver<u64>;
+
+    /// Sends a message to all processes with this store, this one included. It arrives once, or not at all where the
+    /// connection is lost.
+    async fn send(&self, message: &str) -> Result<(), StoreError>;
+
+    /// A receiver of the messages that are sent from now on. It makes a lost connection again: call it now and then, as
+    /// nothing arrives while there is none.
+    async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError>;
 
     /// Waits for the exclusive right to a name.
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError>;

@@ -13,6 +13,7 @@ pub(crate) async fn all(open: impl Fn() -> Arc<dyn Store>) {
     fences(&*open()).await;
     locks(open()).await;
     changes(&*open()).await;
+    messages(&*open()).await;
     survives(&open).await;
 }
 
@@ -31,6 +32,20 @@ async fn values(store: &dyn Store) {
     store.put("w", 0, Some(Vec::new())).await.unwrap();
     let keys: Vec<String> = store.list("v/").await.unwrap().into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["v/a", "v/b"]);
+}
+
+async fn messages(store: &dyn Store) {
+    let mut received = store.messages().await.unwrap();
+    let texts = ["", "one", &"\u{e4}\n".repeat(100_000), "last"];
+    for text in texts {
+        store.send(text).await.unwrap();
+    }
+    for text in texts {
+        assert_eq!(&*received.recv().await.unwrap(), text);
+    }
+    let mut later = store.messages().await.unwrap();
+    store.send("two").await.unwrap();
+    assert_eq!(&*later.recv().await.unwrap(), "two");
 }
 
 async fn logs(store: &dyn Store) {

@@ -1,5 +1,6 @@
 //! Promises of `ptc serve --http` to its clients and its operators.
 
+mod any_node;
 mod client_features_http;
 mod http;
 mod http_hostile;

@@ -223,7 +223,7 @@ impl<'a> ServerBuilder<'a> {
         let mut serving = pin!(async {
             match http {
                 Some((listener, access)) => {
-                    let http = (listener.showing(page), access);
+                    let http = (listener.showing(page).sharing(runs.clone()), access);
                     serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, asked).await;
                     Ok(())
                 }

@@ -3,6 +3,7 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::guard::single_header;
+use super::nodes::{Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
 use super::posted::{AcceptedTypes, PostedCall, ReplyBuffer};
 use super::reply::{self, SESSION};
 use super::sessions::{NoSession, SessionRefusal, WebSession};
@@ -10,6 +11,7 @@ use super::socket::RequestOrigin;
 use super::{HttpServer, ServerStage, events, revision};
 use crate::answer::RefusalReason;
 use crate::protocol::borrowed::Raw;
+use crate::protocol::log_level::LogLevel;
 use crate::protocol::params::{Meta, Params};
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
@@ -23,6 +25,10 @@ use axum::response::Response;
 use ptc_runtime::trace::{self, TraceContext};
 use std::sync::Arc;
 
+/// Marks a request that another node has passed on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relayed;
+
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static(trace::TRACEPARENT);
 const TRACESTATE: HeaderName = HeaderName::from_static(trace::TRACESTATE);
@@ -34,12 +40,19 @@ pub(super) async fn answer(
     holder: &Arc<TokenHolder>,
     request: Request<Body>,
 ) -> Response {
+    take_in_session(server, holder, request.headers()).await;
     match *request.method() {
         Method::POST => post(server, gate, holder, request).await,
         Method::GET => get(server, holder, request.headers()),
         Method::DELETE => match find_session(server, holder, request.headers()) {
             Ok(session) => {
                 server.sessions.close(&session);
+                if let Some(nodes) = &server.nodes {
+                    let (owner, name) = (session.owner.0, session.name().to_owned());
+                    nodes.set_note(&name, SessionNote::closed(), server.sessions.age()).await;
+                    let update = SessionUpdate::Closed;
+                    nodes.send(NodeMessage::Session { owner, session: name, update }).await;
+                }
                 reply::empty(StatusCode::NO_CONTENT)
             }
             Err(response) => *response,
@@ -116,6 +129,9 @@ async fn post(
             }
         }
     }
+    if let Some(response) = relay(server, holder, &head, &body.bytes).await {
+        return response;
+    }
     let flow = head.extensions.get::<RequestOrigin>().map(|origin| origin.flow.clone()).unwrap_or_default();
     let mut trace = None;
     let call = {
@@ -129,13 +145,22 @@ async fn post(
                 trace = read_trace(&message, &head.headers);
                 let (headers, bytes, trace) = (&head.headers, body.bytes.len(), trace.clone());
                 let handler = &handler;
-                Post { server, handler, gate, holder, flow, headers, accepted, bytes, trace }.message(message)
+                let text = &body.bytes;
+                Post { server, handler, gate, holder, flow, headers, accepted, bytes, text, trace }
+                    .message(message)
             }
             Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
         }
     };
     let mut response = match call {
         Answer::Done(response) => response,
+        Answer::Stored { response, session, log } => {
+            if let Some(nodes) = &server.nodes {
+                nodes.set_note(session.name(), SessionNote::logging(log), server.sessions.age()).await;
+                nodes.send(NodeMessage::log(session.owner.0, session.name(), log)).await;
+            }
+            response
+        }
         Answer::Later(call, accepted) => {
             // The call has what it needs of them, and may take long.
             drop((head, body));
@@ -156,6 +181,12 @@ fn draining() -> Response {
 /// How a POST is answered.
 enum Answer {
     Done(Response),
+    /// After other nodes know of the level of log messages of a session.
+    Stored {
+        response: Response,
+        session: Arc<WebSession>,
+        log: LogLevel,
+    },
     Later(Box<PostedCall>, AcceptedTypes),
 }
 
@@ -169,6 +200,8 @@ struct Post<'p> {
     headers: &'p HeaderMap,
     accepted: AcceptedTypes,
     bytes: usize,
+    /// The message.
+    text: &'p [u8],
     trace: Option<TraceContext>,
 }
 
@@ -205,8 +238,10 @@ impl Post<'_> {
                     None => {
                         let mut buffer = ReplyBuffer::default();
                         let action = session.change(|state| self.handler.handle(message, state, &mut buffer));
-                        if let Action::Cancel(id) = action {
-                            session.cancel(&id);
+                        if let Action::Cancel(id) = action
+                            && !session.cancel(&id)
+                        {
+                            self.pass_on(&session);
                         }
                         Answer::Done(reply::empty(StatusCode::ACCEPTED))
                     }
@@ -219,13 +254,25 @@ impl Post<'_> {
     fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
         Answer::Done(match find_session(self.server, self.holder, self.headers) {
             Ok(session) => {
-                if !self.handler.detached().answer(self.holder.owner, id, answer) {
-                    session.answered(id, answer);
+                let is_ours = self.handler.detached().answer(self.holder.owner, id, answer)
+                    || session.answered(id, answer);
+                if !is_ours {
+                    self.pass_on(&session);
                 }
                 reply::empty(StatusCode::ACCEPTED)
             }
             Err(response) => *response,
         })
+    }
+
+    /// Passes on a message that may be for a call of another node.
+    fn pass_on(&self, session: &WebSession) {
+        let text = String::from_utf8_lossy(self.text);
+        if let Some(nodes) = &self.server.nodes {
+            let (owner, name) = (session.owner.0, session.name().to_owned());
+            let update = SessionUpdate::Message(text.into_owned());
+            nodes.send_soon(NodeMessage::Session { owner, session: name, update });
+        }
     }
 
     fn initialize(&self, id: &Id<'_>, message: Message<'_, '_>) -> Answer {
@@ -242,7 +289,12 @@ impl Post<'_> {
         let Some(seen) = self.server.handlers.list_for(self.holder) else {
             return Answer::Done(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no tool list"));
         };
-        let begun = self.server.sessions.begin(self.holder.owner, state, seen);
+        let owner = self.holder.owner;
+        let name = match &self.server.nodes {
+            Some(nodes) => SignedSession::new(owner, &state).and_then(|session| nodes.sign(&session)),
+            None => None,
+        };
+        let begun = self.server.sessions.begin(owner, name, state, seen);
         let full = |status, message| Answer::Done(reply::unavailable(status, Some(id), message));
         match begun {
             Ok((name, _)) => {
@@ -300,7 +352,18 @@ impl Post<'_> {
                 let mut state = session.connection_state().traced(self.trace.clone());
                 self.handler.handle(message, &mut state, &mut buffer)
             }
-            Some(session) => session.change(|state| self.handler.handle(message, state, &mut buffer)),
+            Some(session) => {
+                let (before, action, log) = session.change(|state| {
+                    let before = state.log();
+                    let action = self.handler.handle(message, state, &mut buffer);
+                    (before, action, state.log())
+                });
+                if let Some(log) = log.filter(|log| before != Some(*log)) {
+                    let (response, session) = (buffer.answer(accepted), session.clone());
+                    return Answer::Stored { response, session, log };
+                }
+                action
+            }
         };
         match action {
             Action::Run(call) => {
@@ -342,6 +405,45 @@ impl Post<'_> {
         let (tenant, parked) = (holder.tenant(gate), server.parked.clone());
         Calls::new(Arc::clone(handler), holder.owner, &tenant, flow.clone(), parked)
     }
+}
+
+/// Takes in the session that a request names, if another node has begun it.
+async fn take_in_session(server: &HttpServer, holder: &TokenHolder, headers: &HeaderMap) {
+    let Some(nodes) = &server.nodes else { return };
+    nodes.read_key().await;
+    let Some(name) = headers.get(SESSION).and_then(|name| name.to_str().ok()) else { return };
+    if server.sessions.named(holder.owner, name).is_some() {
+        return;
+    }
+    let signed = nodes.read_id(name).filter(|signed| signed.owner == holder.owner);
+    let Some((signed, age)) =
+        signed.and_then(|signed| Some((signed, signed.left_of(server.sessions.age())?)))
+    else {
+        return;
+    };
+    let note = nodes.note(&signed).await;
+    if !note.is_closed {
+        // If there is no room, the session is unknown here, and its client begins another one.
+        let _ = server.sessions.take_in((holder.owner, name), age, signed.state().logging(note.log()));
+    }
+}
+
+/// Lets another node answer a request for something that it has in memory.
+async fn relay(
+    server: &HttpServer,
+    holder: &TokenHolder,
+    head: &axum::http::request::Parts,
+    body: &[u8],
+) -> Option<Response> {
+    let nodes = server.nodes.as_ref().filter(|_| head.extensions.get::<Relayed>().is_none())?;
+    let claim = {
+        let mut frame = Frame::default();
+        Claim::of(&frame.read(body).ok()?)?
+    };
+    if server.has(holder.owner, &claim) {
+        return None;
+    }
+    nodes.ask(holder.owner, claim, &head.headers, body).await
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.

@@ -92,8 +92,7 @@ impl Changes {
     }
 
     fn id(&self, listening: &Listening) -> String {
-        // No list has the last number.
-        let known = self.known.map_or(u64::MAX, |known| known.0);
+        let ListVersion(known) = self.known.unwrap_or(ListVersion::UNKNOWN);
         format!("id: {:x}-{known}-{}\n", self.server.boot, listening.number())
     }
 }

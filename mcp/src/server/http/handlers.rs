@@ -20,6 +20,11 @@ pub type MakeRestricted = dyn Fn(ServerNames, Facts) -> serde_json::Result<Handl
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListVersion(pub(super) u64);
 
+impl ListVersion {
+    /// The version of no list.
+    pub(super) const UNKNOWN: ListVersion = ListVersion(u64::MAX);
+}
+
 /// Bits of a number that count changes; those above identify the list.
 const CHANGES: u32 = 32;
 

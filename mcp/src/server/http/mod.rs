@@ -12,6 +12,7 @@
 //! - `handlers`: selects the handler by the servers that a token allows.
 //! - `endpoint`: POST, GET and DELETE of the MCP path. `posted`: a POST with a call that runs. `sessions`:
 //!   sessions of the handshake era.
+//! - `nodes`: other nodes with the same database.
 //! - `metrics`: metrics for Prometheus.
 //! - `page`: the page for people (`--ui`).
 //! - `reply`: makes all responses. `events`: server-sent events.
@@ -29,6 +30,7 @@ mod fairness;
 pub mod guard;
 mod handlers;
 mod metrics;
+mod nodes;
 mod page;
 mod posted;
 mod reload;
@@ -52,6 +54,7 @@ use crate::tools::Facts;
 use fairness::BusyThrottle;
 use handlers::ListVersion;
 use metrics::HttpCounts;
+use nodes::Nodes;
 use page::ServedPage;
 use reload::ReloadSignal;
 use sessions::Sessions;
@@ -71,6 +74,8 @@ pub(super) struct HttpServer {
     settings: HttpSettings,
     access: Access,
     sessions: Sessions,
+    /// Other nodes with the same database, if there can be any.
+    nodes: Option<Arc<Nodes>>,
     /// Runs of stateless clients that have to call again.
     parked: Arc<ParkedCalls>,
     /// Notifies waiters of new tool lists.
@@ -111,7 +116,13 @@ struct ToolListState {
 }
 
 impl HttpServer {
-    fn new(handlers: Handlers, settings: HttpSettings, access: Access, parking: ParkingLimits) -> HttpServer {
+    fn new(
+        handlers: Handlers,
+        settings: HttpSettings,
+        access: Access,
+        parking: ParkingLimits,
+        nodes: Option<Arc<Nodes>>,
+    ) -> HttpServer {
         let permits = |most: u64| {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
@@ -125,7 +136,10 @@ impl HttpServer {
         HttpServer {
             tools: watch::Sender::new(ToolListState { is_ready: handlers.unrestricted().is_ready() }),
             handlers,
-            sessions: Sessions::new(&settings, move |session| notified.session_ended(session)),
+            sessions: Sessions::new(&settings, nodes.as_deref().map(Nodes::name), move |session| {
+                notified.session_ended(session);
+            }),
+            nodes,
             parked: ParkedCalls::new(parking),
             access,
             stage: watch::Sender::new(ServerStage::Serving),

@@ -6,7 +6,7 @@ use super::access::oauth::challenge::Challenges;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
 use crate::redact::{self, Form, RedactedBytes, shapes};
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_util::{Stream, StreamExt as _};
 use std::convert::Infallible;
@@ -181,6 +181,18 @@ pub(super) fn status(code: Option<ErrorCode>) -> StatusCode {
             | ErrorCode::UnsupportedVersion,
         ) => StatusCode::BAD_REQUEST,
     }
+}
+
+/// The answer of another node, which has redacted it.
+pub(super) fn relayed(
+    status: StatusCode,
+    headers: HeaderMap,
+    pieces: impl Stream<Item = String> + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(pieces.map(Ok::<_, Infallible>)));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }
 
 /// A stream of events, each as [`super::events`] encodes it.

@@ -32,6 +32,8 @@ pub(super) struct WebSession {
     tag: SessionTag,
     /// Identifies the client to upstream servers.
     client: ClientTag,
+    /// Ids of requests to the client begin so. Those of one session are made by many nodes.
+    asks_as: Arc<str>,
     /// The negotiated version.
     pub(super) version: Version,
     /// The tool list when the session began.
@@ -47,7 +49,7 @@ struct WebSessionState {
     requests: HashMap<Id<'static>, Arc<Notify>>,
     /// Questions of running calls to the client.
     questions: Vec<Weak<ClientRequests>>,
-    /// Number of calls that could ask the client.
+    /// Number of calls of this node that could ask the client.
     asked: u64,
     /// Number of listening streams opened so far; `listening` has the numbers of those that are open.
     listened: u64,
@@ -78,14 +80,19 @@ pub(super) struct Sessions {
     age: Duration,
     open: Arc<OwnedTable<Arc<WebSession>>>,
     begun: AtomicU64,
+    asks_as: Arc<str>,
+    /// Held while a session of another node is taken in, so that it is taken in once.
+    taking_in: Mutex<()>,
     /// Called with each session that has ended.
     ended: Arc<dyn Fn(SessionTag) + Send + Sync>,
 }
 
 impl Sessions {
-    /// An empty table; `ended` is called with each session that has ended.
+    /// An empty table; `ended` is called with each session that has ended. `node` is the name of this node, if there are
+    /// others.
     pub(super) fn new(
         settings: &HttpSettings,
+        node: Option<&str>,
         ended: impl Fn(SessionTag) + Send + Sync + 'static,
     ) -> Sessions {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -98,6 +105,8 @@ impl Sessions {
             age: Duration::from_millis(limits.session_ttl_ms),
             open: OwnedTable::new(Some(Duration::from_millis(limits.session_idle_ms)), end),
             begun: AtomicU64::new(0),
+            asks_as: node.map_or("ptc".into(), |node| format!("ptc-{node}").into()),
+            taking_in: Mutex::default(),
             ended,
         }
     }
@@ -112,21 +121,53 @@ impl Sessions {
         self.count() >= self.quota.most
     }
 
-    /// Creates a session; returns its name and the session.
+    /// How long a session may live.
+    pub(super) fn age(&self) -> Duration {
+        self.age
+    }
+
+    /// Creates a session under this name, or a random one; returns the name and the session.
     pub(super) fn begin(
         &self,
         owner: CallOwner,
+        name: Option<String>,
         connection_state: ConnectionState,
         initial_list: ListVersion,
     ) -> Result<(String, Arc<WebSession>), SessionRefusal> {
-        let name = random_id::<NAME_BYTES>("mcp_").ok_or(SessionRefusal::NoRandomness)?;
+        let name = name.or_else(|| random_id::<NAME_BYTES>("mcp_")).ok_or(SessionRefusal::NoRandomness)?;
+        let session = self.insert((owner, &name), self.age, connection_state, initial_list)?;
+        Ok((name, session))
+    }
+
+    /// Takes in a session that another node has begun, if this one does not have it.
+    pub(super) fn take_in(
+        &self,
+        (owner, name): (CallOwner, &str),
+        age: Duration,
+        connection_state: ConnectionState,
+    ) -> Result<Arc<WebSession>, SessionRefusal> {
+        let _alone = self.taking_in.locked();
+        match self.open.find(owner, name) {
+            Some(known) => Ok(known),
+            None => self.insert((owner, name), age, connection_state, ListVersion::UNKNOWN),
+        }
+    }
+
+    fn insert(
+        &self,
+        (owner, name): (CallOwner, &str),
+        age: Duration,
+        connection_state: ConnectionState,
+        initial_list: ListVersion,
+    ) -> Result<Arc<WebSession>, SessionRefusal> {
         let tag = SessionTag(self.begun.fetch_add(1, Ordering::Relaxed) + 1);
         let connection_state = connection_state.within(tag);
         let session = Arc::new(WebSession {
             owner,
-            name: name.clone(),
+            name: name.to_owned(),
             tag,
             client: ClientTag::unique(),
+            asks_as: self.asks_as.clone(),
             version: connection_state.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             initial_list,
             state: Mutex::new(WebSessionState {
@@ -140,11 +181,16 @@ impl Sessions {
             }),
             closed: watch::Sender::new(false),
         });
-        match self.open.insert((owner, &name), self.quota, self.age, session.clone()) {
-            Ok(()) => Ok((name, session)),
+        match self.open.insert((owner, name), self.quota, age, session.clone()) {
+            Ok(()) => Ok(session),
             Err((_, Full::Quota { owner: true, .. })) => Err(SessionRefusal::Owner),
             Err((_, Full::Quota { .. } | Full::Closed)) => Err(SessionRefusal::Server),
         }
+    }
+
+    /// The session with this name, if this node has it.
+    pub(super) fn named(&self, owner: CallOwner, name: &str) -> Option<Arc<WebSession>> {
+        self.open.find(owner, name)
     }
 
     /// Finds the session that a request names.
@@ -197,11 +243,16 @@ impl WebSession {
         Some(SessionRequest { session: self.clone(), id, cancelled })
     }
 
-    /// Cancels a request; an unknown id is ignored.
-    pub(super) fn cancel(&self, id: &Id<'_>) {
-        if let Some(cancelled) = self.state().requests.get(id.as_json()) {
-            cancelled.notify_one();
-        }
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Cancels a request; false if this node does not have it.
+    pub(super) fn cancel(&self, id: &Id<'_>) -> bool {
+        let state = self.state();
+        let cancelled = state.requests.get(id.as_json());
+        cancelled.inspect(|cancelled| cancelled.notify_one()).is_some()
     }
 
     /// Registers one more listening stream.
@@ -213,12 +264,11 @@ impl WebSession {
         Listening { session: self.clone(), number }
     }
 
-    /// Passes on the client's answer to a question. An answer with an unknown id is ignored.
-    pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
+    /// Passes on the client's answer to a question; false if this node does not wait for it.
+    pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> bool {
         let questions: Vec<_> = self.state().questions.iter().filter_map(Weak::upgrade).collect();
-        if let Some(questions) = questions.iter().find(|questions| questions.awaits(id)) {
-            questions.answer(id, answer);
-        }
+        let asking = questions.iter().find(|questions| questions.awaits(id));
+        asking.inspect(|questions| questions.answer(id, answer)).is_some()
     }
 
     /// Waits until the session has ended.
@@ -273,7 +323,10 @@ impl SessionRequest {
     pub(super) fn questions(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
         let mut state = self.session.state();
         state.asked += 1;
-        let questions = Arc::new(ClientRequests::for_call(format!("ptc-{}", state.asked), mailbox));
+        let questions = {
+            let name = format!("{}-{}", self.session.asks_as, state.asked);
+            Arc::new(ClientRequests::for_call(name, mailbox))
+        };
         state.questions.retain(|questions| questions.strong_count() > 0);
         state.questions.push(Arc::downgrade(&questions));
         questions

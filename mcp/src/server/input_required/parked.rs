@@ -183,6 +183,11 @@ impl ParkedCalls {
         }
     }
 
+    /// True if a run of this owner is parked under this state.
+    pub(in crate::server) fn has(&self, owner: CallOwner, name: &str) -> bool {
+        self.calls.look(owner, name, |_| ()).is_some()
+    }
+
     /// Takes the run of this owner and call.
     ///
     /// # Errors

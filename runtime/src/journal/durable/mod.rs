@@ -6,7 +6,9 @@
 //!
 //! # Layout
 //! - this file: the runs of a store, and the log of one run; `writer`: the task that writes all of them
+//! - `nodes`: what processes that share a store have in common
 
+mod nodes;
 mod writer;
 
 use super::record::Record;

@@ -1,6 +1,7 @@
 //! The connection of a store to its database. All operations share it: each is one statement, and statements that are
 //! under way together are pipelined.
 
+use super::messages::{self, Assembly};
 use super::{StoreError, Value, failed, unavailable};
 use crate::net::TlsOptions;
 use crate::sync::Locked;
@@ -8,7 +9,7 @@ use crate::tasks::{self, TaskOwner};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client, Config, Row};
@@ -36,6 +37,7 @@ pub(super) struct Connection {
     open: Mutex<Option<Open>>,
     rests_until: std::sync::Mutex<Option<Instant>>,
     changes: watch::Sender<u64>,
+    messages: broadcast::Sender<Arc<str>>,
 }
 
 /// An open connection. Dropping it ends the connection, and statements that are under way fail.
@@ -59,7 +61,11 @@ pub fn password_in(url: &str) -> Option<String> {
 
 impl Connection {
     /// A connection to this address, which is made when it is needed.
-    pub(super) fn new(url: &str, changes: watch::Sender<u64>) -> Result<Connection, StoreError> {
+    pub(super) fn new(
+        url: &str,
+        changes: watch::Sender<u64>,
+        messages: broadcast::Sender<Arc<str>>,
+    ) -> Result<Connection, StoreError> {
         // The message of the parser may quote parts of the address, which has a password.
         let mut config: Config = url
             .parse()
@@ -76,7 +82,7 @@ impl Connection {
         let tls = MakeRustlsConnect::new(tls);
         config.tcp_user_timeout(PATIENCE);
         let (open, rests_until) = Default::default();
-        Ok(Connection { config, tls, open, rests_until, changes })
+        Ok(Connection { config, tls, open, rests_until, changes, messages })
     }
 
     /// Executes one statement.
@@ -112,17 +118,28 @@ impl Connection {
 
     async fn connect(&self) -> Result<Open, StoreError> {
         let (client, mut connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
-        let changes = self.changes.clone();
+        let (changes, messages) = (self.changes.clone(), self.messages.clone());
         let task = tasks::spawn(TaskOwner::Process, async move {
             // Dropping the connection makes every statement under way fail.
+            let mut assembly = Assembly::default();
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let AsyncMessage::Notification(_) = message {
-                    changes.send_modify(|changes| *changes += 1);
+                match message {
+                    AsyncMessage::Notification(part) if part.channel() == messages::CHANNEL => {
+                        if let Some(message) = assembly.add(part.process_id(), part.payload()) {
+                            // Without a receiver there is nothing to do.
+                            let _ = messages.send(message.into());
+                        }
+                    }
+                    AsyncMessage::Notification(_) => changes.send_modify(|changes| *changes += 1),
+                    _ => {}
                 }
             }
         });
         let open = Open { client: Arc::new(client), task: task.abort_handle() };
-        open.client.batch_execute(&format!("{SETTINGS}; LISTEN {CHANNEL}")).await.map_err(failed)?;
+        open.client
+            .batch_execute(&format!("{SETTINGS}; LISTEN {CHANNEL}; LISTEN {}", messages::CHANNEL))
+            .await
+            .map_err(failed)?;
         Ok(open)
     }
 }

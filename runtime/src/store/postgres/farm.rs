@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::{Value, milliseconds, number, schema, unavailable, unsigned};
 use crate::store::StoreError;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -38,7 +38,7 @@ impl FarmJob {
     /// # Errors
     /// The address cannot be read; the database does not answer or refuses.
     pub async fn open(url: &str, name: &str) -> Result<FarmJob, StoreError> {
-        let connection = Connection::new(url, watch::Sender::new(0))?;
+        let connection = Connection::new(url, watch::Sender::new(0), broadcast::Sender::new(1))?;
         schema::migrate(&*connection.client().await?).await?;
         Ok(FarmJob { connection, name: name.to_owned() })
     }

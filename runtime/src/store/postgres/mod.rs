@@ -6,22 +6,23 @@
 //!
 //! # Layout
 //! - this file: the operations; `schema`: tables and migrations; `connection`: the connection
-//! - `farm`: a queue of lines for many workers
+//! - `messages`: messages between nodes; `farm`: a queue of lines for many workers
 
 mod connection;
 mod farm;
+mod messages;
 mod schema;
 
 pub use connection::password_in;
 pub use farm::{FarmJob, JobProgress, NumberedLine};
 
-use super::{Entry, Lease, LogName, NamedLocks, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::tasks::{self, TaskOwner};
 use connection::Connection;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::{OwnedMutexGuard, broadcast, watch};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
@@ -54,6 +55,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct PostgresStore {
     connection: Arc<Connection>,
     changes: watch::Sender<u64>,
+    messages: broadcast::Sender<Arc<str>>,
     locks: NamedLocks,
 }
 
@@ -72,8 +74,9 @@ impl PostgresStore {
 
     fn at(url: &str) -> Result<PostgresStore, StoreError> {
         let changes = watch::Sender::new(0);
-        let connection = Arc::new(Connection::new(url, changes.clone())?);
-        Ok(PostgresStore { connection, changes, locks: NamedLocks::default() })
+        let messages = broadcast::Sender::new(MESSAGES);
+        let connection = Arc::new(Connection::new(url, changes.clone(), messages.clone())?);
+        Ok(PostgresStore { connection, changes, messages, locks: NamedLocks::default() })
     }
 
     /// What there is to say about the store at this address, which is not changed.
@@ -271,6 +274,17 @@ impl Store for PostgresStore {
 
     fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    async fn send(&self, message: &str) -> Result<(), StoreError> {
+        let parts = messages::parts(message);
+        self.connection.query(messages::SEND, &[(&parts, Type::TEXT_ARRAY)]).await.map(drop)
+    }
+
+    async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError> {
+        let received = self.messages.subscribe();
+        self.connection.client().await?;
+        Ok(received)
     }
 
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {

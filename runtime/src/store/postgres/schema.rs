@@ -51,8 +51,11 @@ pub(super) fn newest() -> i32 {
 
 /// The version of the schema; 0: there are no tables.
 pub(super) async fn version(client: &Client) -> Result<i32, StoreError> {
-    let is_there = client.query_one("SELECT to_regclass('ptc_schema') IS NOT NULL", &[]).await;
-    if !is_there.map_err(failed)?.get::<_, bool>(0) {
+    // It locks the catalog: `to_regclass` alone would not see a table that another node has made while this one has waited
+    // for its turn to migrate.
+    let is_there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class
+        WHERE relname = 'ptc_schema' AND pg_catalog.pg_table_is_visible(oid))";
+    if !client.query_one(is_there, &[]).await.map_err(failed)?.get::<_, bool>(0) {
         return Ok(0);
     }
     let version = client.query_one("SELECT coalesce(max(version), 0) FROM ptc_schema", &[]).await;

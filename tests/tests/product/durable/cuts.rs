@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 /// Logs in memory. What was removed stays visible to the test.
 #[derive(Default)]
@@ -70,6 +70,14 @@ impl Store for MemoryStore {
         let log = self.logs.lock().unwrap().remove(&*lease.name);
         self.removed.lock().unwrap().extend(log);
         Ok(())
+    }
+
+    async fn send(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError> {
+        Ok(broadcast::Sender::new(1).subscribe())
     }
 
     async fn list(&self, _: &str) -> Result<Vec<(String, Entry)>, StoreError> {

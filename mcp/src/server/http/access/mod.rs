@@ -234,6 +234,11 @@ impl Access {
         self.known(theirs).unwrap_or_else(|| Some(self.anonymous.clone()))
     }
 
+    /// A holder with this owner, by a token of this server or of an issuer.
+    pub(super) fn holder_of(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
+        self.holder(owner).or_else(|| self.oauth.as_ref()?.holder_of(owner))
+    }
+
     /// True when a token allows exactly these servers.
     pub(super) fn grants(&self, servers: &ServerNames) -> bool {
         let is_one =

@@ -5,8 +5,10 @@ use super::connection;
 use super::tls::Tls;
 use crate::server::gate::Gate;
 use crate::server::http::access::Access;
+use crate::server::http::nodes::{self, Nodes};
 use crate::server::http::page::visits::Visits;
 use crate::server::http::page::{self, PageDoor, ServedPage};
+
 use crate::server::http::reload::ReloadSignal;
 use crate::server::http::router::{RouterState, router};
 use crate::server::http::settings::HttpSettings;
@@ -16,6 +18,7 @@ use crate::ui::Page;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use ptc_runtime::journal::DurableRuns;
 use ptc_runtime::tasks::{self, TaskOwner};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -45,6 +48,7 @@ pub struct HttpListener {
     reloads: Option<watch::Receiver<u64>>,
     page: Option<Arc<Page>>,
     visits: Arc<Visits>,
+    runs: Option<DurableRuns>,
 }
 
 impl HttpListener {
@@ -57,7 +61,7 @@ impl HttpListener {
         let listener = TcpListener::bind(settings.address).await?;
         settings.address = listener.local_addr()?;
         let visits = Visits::new();
-        Ok(HttpListener { listener, settings, tls: None, reloads: None, page: None, visits })
+        Ok(HttpListener { listener, settings, tls: None, reloads: None, page: None, visits, runs: None })
     }
 
     /// Adds TLS.
@@ -76,6 +80,12 @@ impl HttpListener {
     #[must_use]
     pub fn showing(self, page: Page) -> HttpListener {
         HttpListener { page: Some(Arc::new(page)).filter(|_| self.settings.page), ..self }
+    }
+
+    /// Adds the state that other nodes may share.
+    #[must_use]
+    pub fn sharing(self, runs: Option<DurableRuns>) -> HttpListener {
+        HttpListener { runs, ..self }
     }
 
     /// True if the settings ask for a page.
@@ -121,21 +131,24 @@ impl HttpListener {
         stop: impl Future<Output = ()>,
     ) {
         let door = self.door();
-        let HttpListener { listener, settings, tls, reloads, page, visits: _ } = self;
+        let HttpListener { listener, settings, tls, reloads, page, visits: _, runs } = self;
+        let nodes = Nodes::of(runs);
         let grace = Duration::from_millis(settings.limits.grace_ms);
         let server = HttpServer {
             page: page.map(|page| ServedPage { page, door }),
             is_tls: tls.is_some(),
-            ..HttpServer::new(handlers, settings, access, gate.parking())
+            ..HttpServer::new(handlers, settings, access, gate.parking(), nodes)
         };
         let server = Arc::new(server);
         let following = server.clone();
         let (tokens, expiring, certificate) = (server.clone(), server.clone(), tls.clone());
+        let (relaying, relaying_gate) = (server.clone(), gate.clone());
         let (reload_tokens, reload_tls) = (ReloadSignal(reloads.clone()), ReloadSignal(reloads));
         let tasks = [
             tasks::spawn(TaskOwner::Process, async move { following.follow(facts).await }),
             tasks::spawn(TaskOwner::Process, async move { tokens.follow_tokens(reload_tokens).await }),
             tasks::spawn(TaskOwner::Process, async move { expiring.follow_expiry().await }),
+            tasks::spawn(TaskOwner::Process, async move { nodes::follow(&relaying, &relaying_gate).await }),
             tasks::spawn(TaskOwner::Process, async move {
                 if let Some(certificate) = certificate {
                     certificate.follow(reload_tls).await;

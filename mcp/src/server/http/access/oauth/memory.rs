@@ -6,6 +6,7 @@
 
 use super::settings::OAuthSettings;
 use crate::server::http::access::{TokenHash, TokenHolder};
+use crate::tools::CallOwner;
 use ptc_runtime::jwt::{Claims, IssuerKeys};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -43,6 +44,12 @@ impl TokenMemory {
     /// The holder of a token that need not be verified at this time.
     pub(super) fn verified(&self, hash: &TokenHash, now: SystemTime) -> Option<Arc<TokenHolder>> {
         self.verified.get(hash).filter(|known| now < known.until).map(|known| known.holder.clone())
+    }
+
+    /// A holder of a valid token of this owner.
+    pub(super) fn holder_of(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
+        let mut holders = self.live.values().filter_map(|live| live.holder.upgrade());
+        holders.find(|holder| holder.owner == owner && holder.is_valid() && !holder.is_revoked())
     }
 
     /// Remembers a token that was verified at this time. Its holder is the one that it already has, or a new one.

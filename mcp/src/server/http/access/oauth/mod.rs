@@ -116,6 +116,11 @@ impl OAuthAccess {
         self.given.locked().contains(servers)
     }
 
+    /// A holder of a valid token of this owner that has been here.
+    pub(super) fn holder_of(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
+        self.memory.read_locked().holder_of(owner)
+    }
+
     /// Authenticates a token; `hash` is its digest.
     pub(super) async fn admit(&self, token: &str, hash: TokenHash) -> Result<Arc<TokenHolder>, TokenRefusal> {
         loop {

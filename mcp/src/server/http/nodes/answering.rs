@@ -1,0 +1,166 @@
+//! Answers requests that other nodes pass on to this one, and follows what they say about sessions.
+
+use super::Nodes;
+use super::message::{
+    AskedRequest, Claim, NodeMessage, Reply, SessionUpdate, received_headers, sent_headers,
+};
+use crate::protocol::log_level::LogLevel;
+use crate::protocol::{Frame, Message};
+use crate::server::gate::Gate;
+use crate::server::handler::Action;
+use crate::server::http::HttpServer;
+use crate::server::http::access::TokenHolder;
+use crate::server::http::endpoint::{self, Relayed};
+use crate::server::http::posted::ReplyBuffer;
+use crate::server::http::sessions::WebSession;
+use crate::tools::CallOwner;
+use axum::body::Body;
+use axum::http::{Method, Request};
+use axum::response::Response;
+use futures_util::StreamExt as _;
+use ptc_runtime::sync::Locked;
+use ptc_runtime::tasks::{self, TaskOwner};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use tokio::time::interval;
+
+/// Most requests of other nodes that are answered at a time. Further ones are not taken.
+const MOST: usize = 4_096;
+
+/// Interval at which a node says that it still works on a request.
+const ALIVE: Duration = Duration::from_secs(5);
+
+/// Requests of other nodes that are being answered, by the node and its number.
+type Relays = Arc<Mutex<HashMap<(String, u64), AbortHandle>>>;
+
+/// Handles messages of other nodes, if there can be any. Never ends.
+pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc<Gate>) {
+    let Some(nodes) = &server.nodes else { return std::future::pending().await };
+    nodes.read_key().await;
+    nodes.sweep_notes().await;
+    let relays = Relays::default();
+    let handle = |from: String, message| match message {
+        NodeMessage::Ask { id, request } => {
+            let owner = CallOwner(request.owner);
+            if !server.has(owner, &request.claim) {
+                return;
+            }
+            let Some(holder) = server.access.holder_of(owner) else { return };
+            let key = (from, id);
+            let mut running = relays.locked();
+            if running.len() < MOST {
+                let relay = RelayedRequest { nodes: nodes.clone(), key: key.clone(), relays: relays.clone() };
+                let answering = relay.answer(server.clone(), gate.clone(), holder, request);
+                running.insert(key, tasks::spawn(TaskOwner::Connection, answering).abort_handle());
+            }
+        }
+        NodeMessage::Left { id } => {
+            let left = relays.locked().remove(&(from, id));
+            left.inspect(AbortHandle::abort);
+        }
+        NodeMessage::Session { owner, session, update } => {
+            if let Some(session) = server.sessions.named(CallOwner(owner), &session) {
+                server.update(&session, update);
+            }
+        }
+        // It is for the node that has asked.
+        NodeMessage::Reply { .. } => {}
+    };
+    nodes.receive(handle).await;
+}
+
+/// A request of another node that is being answered.
+struct RelayedRequest {
+    nodes: Arc<Nodes>,
+    key: (String, u64),
+    relays: Relays,
+}
+
+impl Drop for RelayedRequest {
+    fn drop(&mut self) {
+        self.relays.locked().remove(&self.key);
+    }
+}
+
+impl RelayedRequest {
+    async fn answer(
+        self,
+        server: Arc<HttpServer>,
+        gate: Arc<Gate>,
+        holder: Arc<TokenHolder>,
+        asked: AskedRequest,
+    ) {
+        let _in_flight = server.enter();
+        self.reply(Reply::Taken).await;
+        let mut request = Request::new(Body::from(asked.body));
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = received_headers(asked.headers);
+        request.extensions_mut().insert(Relayed);
+        let mut alive = interval(ALIVE);
+        alive.tick().await;
+        let mut answering = std::pin::pin!(endpoint::answer(&server, &gate, &holder, request));
+        let response = loop {
+            tokio::select! {
+                response = &mut answering => break response,
+                _ = alive.tick() => self.reply(Reply::Alive).await,
+            }
+        };
+        self.pass_on(response).await;
+    }
+
+    async fn pass_on(&self, response: Response) {
+        let (head, body) = response.into_parts();
+        let headers = sent_headers(&head.headers);
+        self.reply(Reply::Head { status: head.status.as_u16(), headers }).await;
+        let mut pieces = body.into_data_stream();
+        // A stream is never silent for long: it has comments.
+        while let Some(Ok(piece)) = pieces.next().await {
+            self.reply(Reply::Text(String::from_utf8_lossy(&piece).into_owned())).await;
+        }
+        self.reply(Reply::Over).await;
+    }
+
+    async fn reply(&self, reply: Reply) {
+        let (to, id) = self.key.clone();
+        self.nodes.send(NodeMessage::Reply { to, id, reply }).await;
+    }
+}
+
+impl HttpServer {
+    /// True if this node has what a request needs.
+    pub(in crate::server::http) fn has(&self, owner: CallOwner, claim: &Claim) -> bool {
+        match claim {
+            Claim::Task(id) => self.handlers.unrestricted().detached().find(owner, id).is_some(),
+            Claim::State(state) => self.parked.has(owner, state),
+        }
+    }
+
+    /// Handles what another node says about a session of this one.
+    fn update(&self, session: &Arc<WebSession>, update: SessionUpdate) {
+        match update {
+            SessionUpdate::Closed => self.sessions.close(session),
+            SessionUpdate::Log(level) => {
+                let level = LogLevel::from_name(&level);
+                session.change(|state| *state = state.clone().logging(level));
+            }
+            SessionUpdate::Message(text) => {
+                let mut frame = Frame::default();
+                let Ok(message) = frame.read(text.as_bytes()) else { return };
+                let handler = self.handlers.unrestricted();
+                if let Message::Response { id, answer } = &message {
+                    if !handler.detached().answer(session.owner, *id, *answer) {
+                        session.answered(*id, *answer);
+                    }
+                    return;
+                }
+                let mut nothing = ReplyBuffer::default();
+                let action = session.change(|state| handler.handle(message, state, &mut nothing));
+                if let Action::Cancel(id) = action {
+                    session.cancel(&id);
+                }
+            }
+        }
+    }
+}

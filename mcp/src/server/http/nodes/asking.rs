@@ -1,0 +1,127 @@
+//! A request that another node answers.
+
+use super::Nodes;
+use super::message::{AskedRequest, Claim, NodeMessage, Reply, received_headers, sent_headers};
+use crate::server::http::reply;
+use crate::tools::CallOwner;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use futures_util::stream::unfold;
+use ptc_runtime::sync::Locked;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long the other nodes have to say that they have what a request needs.
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time without a message after which a node counts as dead. A node that works says so more often, and its streams have a
+/// comment at least every 15 s.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Most requests that wait for other nodes.
+const MOST: usize = 4_096;
+
+/// Requests of this node that others answer, by number.
+#[derive(Default)]
+pub(super) struct OpenAsks {
+    next: AtomicU64,
+    replies: Mutex<HashMap<u64, mpsc::UnboundedSender<Reply>>>,
+}
+
+impl OpenAsks {
+    /// Passes on a part of an answer.
+    pub(super) fn pass_on(&self, id: u64, reply: Reply) {
+        if let Some(replies) = self.replies.locked().get(&id) {
+            // The client may just have gone.
+            let _ = replies.send(reply);
+        }
+    }
+}
+
+/// A request that another node answers. Dropping it says that its client has gone.
+struct Ask {
+    nodes: Arc<Nodes>,
+    id: u64,
+    replies: mpsc::UnboundedReceiver<Reply>,
+    is_over: bool,
+}
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        self.nodes.open.replies.locked().remove(&self.id);
+        if !self.is_over {
+            self.nodes.send_soon(NodeMessage::Left { id: self.id });
+        }
+    }
+}
+
+impl Nodes {
+    fn begin_ask(self: &Arc<Nodes>) -> Option<Ask> {
+        let id = self.open.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, replies) = mpsc::unbounded_channel();
+        let mut open = self.open.replies.locked();
+        if open.len() >= MOST {
+            return None;
+        }
+        open.insert(id, sender);
+        Some(Ask { nodes: self.clone(), id, replies, is_over: false })
+    }
+
+    /// Lets the node that has what a request needs answer it. `None`: no node has said that it has it.
+    pub(in crate::server::http) async fn ask(
+        self: &Arc<Nodes>,
+        owner: CallOwner,
+        claim: Claim,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Option<Response> {
+        let body = String::from_utf8(body.to_vec()).ok()?;
+        let mut ask = self.begin_ask()?;
+        let request = AskedRequest { owner: owner.0, claim, headers: sent_headers(headers), body };
+        self.send(NodeMessage::Ask { id: ask.id, request }).await;
+        match timeout(TAKEN_WITHIN, ask.replies.recv()).await {
+            Ok(Some(Reply::Taken)) => Some(ask.response().await),
+            _ => None,
+        }
+    }
+}
+
+impl Ask {
+    /// Nothing is to be cancelled any more.
+    fn end(mut self) {
+        self.is_over = true;
+    }
+
+    async fn response(mut self) -> Response {
+        let (status, headers) = loop {
+            match timeout(SILENCE, self.replies.recv()).await {
+                Ok(Some(Reply::Alive)) => {}
+                Ok(Some(Reply::Head { status, headers })) => break (status, headers),
+                _ => {
+                    let why = "the node that has the call does not answer any more";
+                    return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
+                }
+            }
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let headers = received_headers(headers);
+        let pieces = unfold(self, |mut ask| async move {
+            loop {
+                match timeout(SILENCE, ask.replies.recv()).await {
+                    Ok(Some(Reply::Text(text))) => return Some((text, ask)),
+                    Ok(Some(Reply::Alive)) => {}
+                    Ok(Some(Reply::Over)) => {
+                        ask.end();
+                        return None;
+                    }
+                    _ => return None,
+                }
+            }
+        });
+        reply::relayed(status, headers, pieces)
+    }
+}

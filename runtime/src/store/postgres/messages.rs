@@ -1,0 +1,85 @@
+//! Messages between the processes that share a database. A notification of PostgreSQL holds less than 8,000 bytes, so a
+//! longer message is sent as several ones, by one statement: they arrive in order, with no other ones of their sender in
+//! between.
+
+use std::collections::HashMap;
+
+/// Channel of the notifications.
+pub(super) const CHANNEL: &str = "ptc_messages";
+
+/// Sends the parts of a message, $1.
+pub(super) const SEND: &str = "SELECT pg_notify('ptc_messages', part.text)
+    FROM unnest($1) WITH ORDINALITY AS part (text, number) ORDER BY part.number";
+
+/// Most bytes of a message in one notification.
+const PART: usize = 7_900;
+
+/// Most bytes of a message.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The notifications of a message: its number, how many parts follow, and the part. The numbers also tell them apart:
+/// equal ones of a statement would be sent once.
+pub(super) fn parts(message: &str) -> Vec<String> {
+    let (mut parts, mut rest) = (Vec::new(), message);
+    loop {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(PART));
+        parts.push(part);
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let last = parts.len() - 1;
+    let numbered = parts.iter().enumerate();
+    numbered.map(|(number, part)| format!("{number} {} {part}", last - number)).collect()
+}
+
+/// Messages of which parts are still to come, by the process of the database that sends them.
+#[derive(Default)]
+pub(super) struct Assembly(HashMap<i32, (u32, String)>);
+
+impl Assembly {
+    /// Adds a notification of a process. Returns the message whose last part it is.
+    pub(super) fn add(&mut self, process: i32, notification: &str) -> Option<String> {
+        let (number, rest) = notification.split_once(' ')?;
+        let (following, part) = rest.split_once(' ')?;
+        let number: u32 = number.parse().ok()?;
+        // The connection may have been made in the middle of a message.
+        let begun = self.0.remove(&process).filter(|(next, _)| *next == number).map(|(_, text)| text);
+        let mut message = if number == 0 { String::new() } else { begun? };
+        if message.len() + part.len() > MOST_BYTES {
+            return None;
+        }
+        message.push_str(part);
+        if following == "0" {
+            return Some(message);
+        }
+        self.0.insert(process, (number + 1, message));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_put_together_again() {
+        let long = "\u{20ac}".repeat(10_000);
+        let mut assembly = Assembly::default();
+        for message in ["", "short", &long] {
+            let parts = parts(message);
+            assert!(parts.iter().all(|part| part.len() < 8_000));
+            let (last, first) = parts.split_last().unwrap();
+            for part in first {
+                assert_eq!(assembly.add(1, part), None);
+                // Another sender does not disturb.
+                assert_eq!(assembly.add(2, "0 0 other").as_deref(), Some("other"));
+            }
+            assert_eq!(assembly.add(1, last).as_deref(), Some(message));
+            // The rest of a message whose beginning is not known.
+            assert!(first.is_empty() || assembly.add(1, last).is_none());
+        }
+        assert!(assembly.0.is_empty());
+    }
+}
