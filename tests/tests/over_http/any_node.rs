@@ -263,6 +263,77 @@ fn a_task_is_that_of_every_node() {
 }
 
 #[test]
+fn a_task_of_a_node_that_was_killed_goes_on_at_another_one() {
+    let Some(Nodes { mut nodes, _config, _database }) = Nodes::start(3, &["--lease", "1s"]) else { return };
+    let mut client = offering(&nodes[0], "2025-11-25");
+    let mut params = program(&FORM.replace("[:value 0 \"action\"]", "[:reason]"));
+    params["task"] = json!({});
+    let begun = request(&nodes[0], &mut client, "tools/call", params);
+    let named = json!({ "taskId": begun["result"]["task"]["taskId"] });
+    eventually("the task asks", || {
+        request(&nodes[0], &mut client, "tasks/get", named.clone())["result"]["status"] == "input_required"
+    });
+    // With SIGKILL.
+    drop(nodes.remove(0));
+    eventually("its lease is over", || {
+        let body = client.body("tasks/get", named.clone());
+        let answer = nodes[0].ask("POST", &client.headers(), &body);
+        assert!([200, 503].contains(&answer.status), "{answer:?}");
+        answer.status == 200
+    });
+    // From then on it is that of the node that has taken it over.
+    let done = request(&nodes[1], &mut client, "tasks/result", named);
+    assert_eq!(text_of(&done["result"]), ":outcome_unknown");
+}
+
+#[test]
+fn a_client_that_goes_away_cancels_its_call_at_the_other_node() {
+    let Some(Nodes { nodes, _config, _database }) = Nodes::start(2, &[]) else { return };
+    let able = json!({ "elicitation": {} });
+    let twice = format!("[{FORM} {FORM} (:reason (tool/call 'probe/hold {{}}))]");
+    let mut params = program(&twice);
+    let asked = stateless(&nodes[0], "tools/call", "lisp_eval", params.clone(), able.clone());
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let question = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    params["inputResponses"] = json!({ question: { "action": "decline" } });
+    params["requestState"] = asked["result"]["requestState"].clone();
+    let again = stateless(&nodes[1], "tools/call", "lisp_eval", params.clone(), able.clone());
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    let question = again["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    params["inputResponses"] = json!({ question: { "action": "decline" } });
+    params["requestState"] = again["result"]["requestState"].clone();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": stateless_params(params, able) });
+    let mut browser = nodes[1].connect();
+    browser.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body.to_string());
+    let in_flight = || {
+        let stats = "(get (:value (tool/call 'probe/stats {})) :in_flight)";
+        stateless(&nodes[0], "tools/call", "lisp_eval", program(stats), json!({}))
+    };
+    eventually("it sleeps", || text_of(&in_flight()["result"]) == "2");
+    drop(browser);
+    eventually("it is cancelled", || text_of(&in_flight()["result"]) == "1");
+}
+
+#[test]
+fn nodes_that_start_together_make_the_tables_once() {
+    let Some(database) = Database::start() else { return };
+    let state = database.url();
+    // The database may still be starting.
+    while run_ptc(&["state", "check", &state], "").code != Some(0) {}
+    let nodes: Vec<_> = (0..6)
+        .map(|_| {
+            let state = state.clone();
+            std::thread::spawn(move || run_ptc(&["runs", "--state", &state], ""))
+        })
+        .collect();
+    for node in nodes {
+        let finished = node.join().unwrap();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+}
+
+#[test]
 fn a_large_answer_comes_from_another_node_whole() {
     let Some(Nodes { nodes, _config, _database }) = Nodes::start(2, &["--memory", "100M"]) else { return };
     let mut client = offering(&nodes[0], "2025-11-25");

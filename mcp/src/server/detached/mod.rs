@@ -20,6 +20,7 @@ pub use awaited::AwaitedTask;
 pub use methods::Detach;
 pub(super) use methods::{TaskReply, TaskWish};
 pub(super) use run::{DetachedRun, End, HandleKind, Watcher};
+pub(super) use stored::Elsewhere;
 pub use stored::Unfinished;
 pub use table::{DetachedLimits, DetachedRuns, Handle};
 pub(super) use wire::{capability, created, extension, notification};

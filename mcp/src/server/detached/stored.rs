@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Keys begin so, before the id.
@@ -185,11 +186,49 @@ pub struct Unfinished {
     offered: Offered,
 }
 
+/// Where a call is that this process does not have.
+pub(in crate::server) enum Elsewhere {
+    /// It is here now; its run, if it has not ended, is to go on.
+    TakenIn(Option<Box<Unfinished>>),
+    /// Another process has it, or has died a moment ago.
+    Held,
+    /// Nothing is stored of it.
+    Unknown,
+}
+
 impl DetachedRuns {
+    /// Takes in the call with this id, after no other process has said that it has it.
+    pub(in crate::server) async fn take_over(&self, owner: CallOwner, id: &str) -> Elsewhere {
+        let Some(store) = self.store.clone() else { return Elsewhere::Unknown };
+        let _alone = self.taking_over.lock().await;
+        if self.find(owner, id).is_some() {
+            return Elsewhere::TakenIn(None);
+        }
+        let stored = match store.read_note(&format!("{PREFIX}{id}")).await {
+            Ok(Some(text)) => serde_json::from_slice::<StoredHandle>(&text).ok(),
+            Ok(None) => None,
+            Err(_) => return Elsewhere::Held,
+        };
+        let Some(stored) = stored.filter(|stored| stored.owner == owner.0) else { return Elsewhere::Unknown };
+        let age = now_ms().saturating_sub(stored.created_ms);
+        let Some(left) = stored.ttl_ms.checked_sub(age).filter(|left| *left > 0) else {
+            return Elsewhere::Unknown;
+        };
+        if let (None, Some((run, _))) = (&stored.end, &stored.run)
+            && !store.claim(run).await.unwrap_or(false)
+        {
+            return Elsewhere::Held;
+        }
+        let goes_on = self.goes_on.load(Ordering::Relaxed);
+        let unfinished = self.take_in(id.to_owned(), stored, Duration::from_millis(left), goes_on);
+        Elsewhere::TakenIn(unfinished.map(Box::new))
+    }
+
     /// Takes in what an earlier process has stored. Returns the calls with runs that are to go on; if none are to, they have
     /// failed.
     pub async fn load(&self, goes_on: bool) -> Vec<Unfinished> {
         let Some(store) = self.store.clone() else { return Vec::new() };
+        self.goes_on.store(goes_on, Ordering::Relaxed);
         let mut unfinished = Vec::new();
         let executed = executed_elsewhere(&store).await;
         for (id, stored) in all(&store).await {

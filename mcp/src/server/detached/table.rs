@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle as IoHandle;
@@ -98,6 +98,10 @@ pub struct DetachedRuns {
     pub(super) table: Arc<OwnedTable<Arc<DetachedRun>>>,
     /// Where they are stored.
     pub(super) store: Option<DurableRuns>,
+    /// Runs of processes that have ended go on.
+    pub(super) goes_on: AtomicBool,
+    /// Held while one of another process is taken over, so that it is taken over once.
+    pub(super) taking_over: tokio::sync::Mutex<()>,
     next: AtomicU64,
     /// Where they are stored from: runs end on threads of their own.
     io: Option<IoHandle>,
@@ -125,6 +129,8 @@ impl DetachedRuns {
                 limits,
                 table: OwnedTable::new(None, expired),
                 store,
+                goes_on: AtomicBool::new(false),
+                taking_over: tokio::sync::Mutex::default(),
                 next: AtomicU64::new(0),
                 io: IoHandle::try_current().ok(),
                 this: this.clone(),

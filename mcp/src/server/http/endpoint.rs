@@ -3,7 +3,7 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::guard::single_header;
-use super::nodes::{Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
+use super::nodes::{AskedRequest, Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
 use super::posted::{AcceptedTypes, PostedCall, ReplyBuffer};
 use super::reply::{self, SESSION};
 use super::sessions::{NoSession, SessionRefusal, WebSession};
@@ -16,9 +16,11 @@ use crate::protocol::params::{Meta, Params};
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
 use crate::server::connection_state::ConnectionState;
+use crate::server::detached::Elsewhere;
 use crate::server::gate::{Flow, Gate};
 use crate::server::handler::{Action, Handler, Ticket};
 use crate::server::outbox::{Outbox, Route};
+use crate::tools::CallOwner;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
@@ -129,7 +131,7 @@ async fn post(
             }
         }
     }
-    if let Some(response) = relay(server, holder, &head, &body.bytes).await {
+    if let Some(response) = relay(server, (holder, &handler), &head, &body.bytes).await {
         return response;
     }
     let flow = head.extensions.get::<RequestOrigin>().map(|origin| origin.flow.clone()).unwrap_or_default();
@@ -431,7 +433,7 @@ async fn take_in_session(server: &HttpServer, holder: &TokenHolder, headers: &He
 /// Lets another node answer a request for something that it has in memory.
 async fn relay(
     server: &HttpServer,
-    holder: &TokenHolder,
+    (holder, handler): (&TokenHolder, &Arc<Handler>),
     head: &axum::http::request::Parts,
     body: &[u8],
 ) -> Option<Response> {
@@ -443,7 +445,30 @@ async fn relay(
     if server.has(holder.owner, &claim) {
         return None;
     }
-    nodes.ask(holder.owner, claim, &head.headers, body).await
+    let request = AskedRequest::new(holder.owner, claim, &head.headers, body)?;
+    if let Some(response) = nodes.ask(&request).await {
+        return Some(response);
+    }
+    match &request.claim {
+        Claim::State(_) => None,
+        Claim::Task(id) => take_over(handler, id, request.owner).await,
+    }
+}
+
+/// Takes over a call of a node that has died. `None`: it is here now, or there is none.
+async fn take_over(handler: &Arc<Handler>, id: &str, owner: u64) -> Option<Response> {
+    match handler.detached().take_over(CallOwner(owner), id).await {
+        Elsewhere::Unknown | Elsewhere::TakenIn(None) => None,
+        Elsewhere::TakenIn(Some(unfinished)) => {
+            handler.detached().go_on(vec![*unfinished], handler);
+            None
+        }
+        Elsewhere::Held => {
+            let why = "the node that has the call does not answer; ask again";
+            let held = reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
+            Some(reply::retry_after(held, reply::SOON))
+        }
+    }
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.

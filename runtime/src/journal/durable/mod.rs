@@ -254,6 +254,18 @@ impl DurableRuns {
         self.store.lease(&format!("{PREFIX}{run}"), name, *lease).await?.ok_or(StoreError::LeaseLost)
     }
 
+    /// Makes a run this process's, before it goes on with it. False: another process has it.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn claim(&self, run: &str) -> Result<bool, StoreError> {
+        match self.lease(run).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::LeaseLost) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Takes a run that is interrupted, and reads its journal, to which no other process can append from then on.
     ///
     /// # Errors

@@ -1,10 +1,9 @@
 //! A request that another node answers.
 
 use super::Nodes;
-use super::message::{AskedRequest, Claim, NodeMessage, Reply, received_headers, sent_headers};
+use super::message::{AskedRequest, NodeMessage, Reply, received_headers};
 use crate::server::http::reply;
-use crate::tools::CallOwner;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::unfold;
 use ptc_runtime::sync::Locked;
@@ -72,17 +71,9 @@ impl Nodes {
     }
 
     /// Lets the node that has what a request needs answer it. `None`: no node has said that it has it.
-    pub(in crate::server::http) async fn ask(
-        self: &Arc<Nodes>,
-        owner: CallOwner,
-        claim: Claim,
-        headers: &HeaderMap,
-        body: &[u8],
-    ) -> Option<Response> {
-        let body = String::from_utf8(body.to_vec()).ok()?;
+    pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Option<Response> {
         let mut ask = self.begin_ask()?;
-        let request = AskedRequest { owner: owner.0, claim, headers: sent_headers(headers), body };
-        self.send(NodeMessage::Ask { id: ask.id, request }).await;
+        self.send(NodeMessage::Ask { id: ask.id, request: request.clone() }).await;
         match timeout(TAKEN_WITHIN, ask.replies.recv()).await {
             Ok(Some(Reply::Taken)) => Some(ask.response().await),
             _ => None,

@@ -2,7 +2,7 @@
 
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::{Message, Raw};
-use crate::tools::lisp_run;
+use crate::tools::{CallOwner, lisp_run};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,6 +92,19 @@ impl NodeMessage {
             session: session.to_owned(),
             update: SessionUpdate::Log(level.name().to_owned()),
         }
+    }
+}
+
+impl AskedRequest {
+    /// A request with this claim. `None`: its body is no text.
+    pub(in crate::server::http) fn new(
+        owner: CallOwner,
+        claim: Claim,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Option<AskedRequest> {
+        let body = String::from_utf8(body.to_vec()).ok()?;
+        Some(AskedRequest { owner: owner.0, claim, headers: sent_headers(headers), body })
     }
 }
 

@@ -16,7 +16,7 @@ mod session_notes;
 
 pub(super) use answering::follow;
 use asking::OpenAsks;
-pub(super) use message::{Claim, NodeMessage, SessionUpdate};
+pub(super) use message::{AskedRequest, Claim, NodeMessage, SessionUpdate};
 use ptc_runtime::journal::DurableRuns;
 use ptc_runtime::store::StoreError;
 use ptc_runtime::tasks::{self, TaskOwner};
