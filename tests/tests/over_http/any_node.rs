@@ -104,6 +104,29 @@ fn client_body(method: &str) -> String {
 }
 
 #[test]
+fn more_sessions_than_a_node_may_have_go_on_at_every_node() {
+    let Some(Nodes { nodes, _config, _database }) =
+        Nodes::start(2, &["--http-max-sessions", "3", "--http-max-sessions-per-owner", "2"])
+    else {
+        return;
+    };
+    let mut clients: Vec<SessionClient> =
+        (0..5).map(|number| offering(&nodes[number % 2], "2025-11-25")).collect();
+    for round in 0..4 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(eval(&nodes[(round + number) % 2], client, "(+ 1 2)"), "3");
+        }
+    }
+    // Sessions with a request are not dropped for others, so there is no room.
+    let mut asked = Pending::begin(&nodes[0], &mut clients[0], FORM);
+    asked.next();
+    let _held = clients[1].begin_program(&nodes[0], "(tool/call 'probe/hold {})");
+    let body = clients[2].body("ping", json!({}));
+    eventually("both have a request", || nodes[0].ask("POST", &clients[2].headers(), &body).status == 429);
+    assert_eq!(nodes[1].ask("POST", &clients[2].headers(), &body).status, 200);
+}
+
+#[test]
 fn an_id_that_is_changed_or_of_another_token_is_no_session() {
     let tokens = tempfile::NamedTempFile::new().unwrap();
     let [one, other] = ["a", "b"].map(|letter| letter.repeat(40));

@@ -42,7 +42,11 @@ pub(super) async fn answer(
     holder: &Arc<TokenHolder>,
     request: Request<Body>,
 ) -> Response {
-    take_in_session(server, holder, request.headers()).await;
+    // While it is held, it is not dropped for others.
+    let _session = match take_in_session(server, holder, request.headers()).await {
+        Ok(session) => session,
+        Err(refused) => return *refused,
+    };
     match *request.method() {
         Method::POST => post(server, gate, holder, request).await,
         Method::GET => get(server, holder, request.headers()),
@@ -297,7 +301,6 @@ impl Post<'_> {
             None => None,
         };
         let begun = self.server.sessions.begin(owner, name, state, seen);
-        let full = |status, message| Answer::Done(reply::unavailable(status, Some(id), message));
         match begun {
             Ok((name, _)) => {
                 let response = buffer.answer(self.accepted);
@@ -307,9 +310,7 @@ impl Post<'_> {
                     Err(_) => response,
                 })
             }
-            Err(SessionRefusal::Owner) => full(StatusCode::TOO_MANY_REQUESTS, "session owner limit exceeded"),
-            Err(SessionRefusal::Server) => full(StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
-            Err(SessionRefusal::NoRandomness) => full(StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
+            Err(refusal) => Answer::Done(no_room(Some(id), refusal)),
         }
     }
 
@@ -409,25 +410,41 @@ impl Post<'_> {
     }
 }
 
-/// Takes in the session that a request names, if another node has begun it.
-async fn take_in_session(server: &HttpServer, holder: &TokenHolder, headers: &HeaderMap) {
-    let Some(nodes) = &server.nodes else { return };
+/// The session that a request names, which is taken in if another node has begun it.
+async fn take_in_session(
+    server: &HttpServer,
+    holder: &TokenHolder,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<WebSession>>, Box<Response>> {
+    let Some(nodes) = &server.nodes else { return Ok(None) };
     nodes.read_key().await;
-    let Some(name) = headers.get(SESSION).and_then(|name| name.to_str().ok()) else { return };
-    if server.sessions.named(holder.owner, name).is_some() {
-        return;
+    let Some(name) = headers.get(SESSION).and_then(|name| name.to_str().ok()) else { return Ok(None) };
+    if let Some(known) = server.sessions.named(holder.owner, name) {
+        return Ok(Some(known));
     }
     let signed = nodes.read_id(name).filter(|signed| signed.owner == holder.owner);
     let Some((signed, age)) =
         signed.and_then(|signed| Some((signed, signed.left_of(server.sessions.age())?)))
     else {
-        return;
+        return Ok(None);
     };
     let note = nodes.note(&signed).await;
-    if !note.is_closed {
-        // If there is no room, the session is unknown here, and its client begins another one.
-        let _ = server.sessions.take_in((holder.owner, name), age, signed.state().logging(note.log()));
+    if note.is_closed {
+        return Ok(None);
     }
+    let state = signed.state().logging(note.log());
+    let taken = server.sessions.take_in((holder.owner, name), age, state);
+    taken.map(Some).map_err(|refusal| no_room(None, refusal).into())
+}
+
+/// The answer when no session can be created.
+fn no_room(id: Option<&Id<'_>>, refusal: SessionRefusal) -> Response {
+    let (status, message) = match refusal {
+        SessionRefusal::Owner => (StatusCode::TOO_MANY_REQUESTS, "session owner limit exceeded"),
+        SessionRefusal::Server => (StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
+        SessionRefusal::NoRandomness => (StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
+    };
+    reply::unavailable(status, id, message)
 }
 
 /// Lets another node answer a request for something that it has in memory.

@@ -184,12 +184,8 @@ pub(super) fn status(code: Option<ErrorCode>) -> StatusCode {
 }
 
 /// The answer of another node, which has redacted it.
-pub(super) fn relayed(
-    status: StatusCode,
-    headers: HeaderMap,
-    pieces: impl Stream<Item = String> + Send + 'static,
-) -> Response {
-    let mut response = Response::new(Body::from_stream(pieces.map(Ok::<_, Infallible>)));
+pub(super) fn relayed(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

@@ -80,6 +80,8 @@ pub(super) struct Sessions {
     age: Duration,
     open: Arc<OwnedTable<Arc<WebSession>>>,
     begun: AtomicU64,
+    /// Other nodes can take in sessions of this one.
+    shares: bool,
     asks_as: Arc<str>,
     /// Held while a session of another node is taken in, so that it is taken in once.
     taking_in: Mutex<()>,
@@ -105,6 +107,7 @@ impl Sessions {
             age: Duration::from_millis(limits.session_ttl_ms),
             open: OwnedTable::new(Some(Duration::from_millis(limits.session_idle_ms)), end),
             begun: AtomicU64::new(0),
+            shares: node.is_some(),
             asks_as: node.map_or("ptc".into(), |node| format!("ptc-{node}").into()),
             taking_in: Mutex::default(),
             ended,
@@ -181,11 +184,27 @@ impl Sessions {
             }),
             closed: watch::Sender::new(false),
         });
-        match self.open.insert((owner, name), self.quota, age, session.clone()) {
-            Ok(()) => Ok(session),
-            Err((_, Full::Quota { owner: true, .. })) => Err(SessionRefusal::Owner),
-            Err((_, Full::Quota { .. } | Full::Closed)) => Err(SessionRefusal::Server),
+        loop {
+            let Err((_, full)) = self.open.insert((owner, name), self.quota, age, session.clone()) else {
+                return Ok(session);
+            };
+            // Another request may take the room that is made.
+            let may_retry = self.shares && full != Full::Closed && self.make_room(owner);
+            match full {
+                _ if may_retry => {}
+                Full::Quota { owner: true, .. } => return Err(SessionRefusal::Owner),
+                Full::Quota { .. } | Full::Closed => return Err(SessionRefusal::Server),
+            }
         }
+    }
+
+    /// Drops the session of an owner that has been idle for longest; false if all have requests. It is no end: any node can
+    /// take it in again.
+    fn make_room(&self, owner: CallOwner) -> bool {
+        let idle =
+            |session: &Arc<WebSession>| (Arc::strong_count(session) == 1).then(|| session.state().used);
+        let dropped = self.open.remove_least(owner, idle);
+        dropped.inspect(|session| session.end(&*self.ended)).is_some()
     }
 
     /// The session with this name, if this node has it.

@@ -18,19 +18,23 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use axum::response::Response;
 use futures_util::StreamExt as _;
+use http_body::Body as _;
 use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
-use tokio::time::interval;
+use tokio::time::{Instant, Interval, interval_at};
 
 /// Most requests of other nodes that are answered at a time. Further ones are not taken.
 const MOST: usize = 4_096;
 
 /// Interval at which a node says that it still works on a request.
-const ALIVE: Duration = Duration::from_secs(5);
+const ALIVE: Duration = Duration::from_secs(2);
+
+/// When it says so for the first time. Most requests are answered sooner.
+const SOON: Duration = Duration::from_millis(200);
 
 /// Requests of other nodes that are being answered, by the node and its number.
 type Relays = Arc<Mutex<HashMap<(String, u64), AbortHandle>>>;
@@ -93,13 +97,11 @@ impl RelayedRequest {
         asked: AskedRequest,
     ) {
         let _in_flight = server.enter();
-        self.reply(Reply::Taken).await;
         let mut request = Request::new(Body::from(asked.body));
         *request.method_mut() = Method::POST;
         *request.headers_mut() = received_headers(asked.headers);
         request.extensions_mut().insert(Relayed);
-        let mut alive = interval(ALIVE);
-        alive.tick().await;
+        let mut alive = interval_at(Instant::now() + SOON, ALIVE);
         let mut answering = std::pin::pin!(endpoint::answer(&server, &gate, &holder, request));
         let response = loop {
             tokio::select! {
@@ -107,17 +109,30 @@ impl RelayedRequest {
                 _ = alive.tick() => self.reply(Reply::Alive).await,
             }
         };
-        self.pass_on(response).await;
+        self.pass_on(response, alive).await;
     }
 
-    async fn pass_on(&self, response: Response) {
+    async fn pass_on(&self, response: Response, mut alive: Interval) {
         let (head, body) = response.into_parts();
-        let headers = sent_headers(&head.headers);
-        self.reply(Reply::Head { status: head.status.as_u16(), headers }).await;
+        let (status, headers) = (head.status.as_u16(), sent_headers(&head.headers));
+        if body.size_hint().exact().is_some() {
+            // It is there already.
+            let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            return self.reply(Reply::Whole { status, headers, text }).await;
+        }
+        self.reply(Reply::Head { status, headers }).await;
         let mut pieces = body.into_data_stream();
-        // A stream is never silent for long: it has comments.
-        while let Some(Ok(piece)) = pieces.next().await {
-            self.reply(Reply::Text(String::from_utf8_lossy(&piece).into_owned())).await;
+        loop {
+            tokio::select! {
+                piece = pieces.next() => match piece {
+                    Some(Ok(piece)) => {
+                        self.reply(Reply::Text(String::from_utf8_lossy(&piece).into_owned())).await;
+                    }
+                    _ => break,
+                },
+                _ = alive.tick() => self.reply(Reply::Alive).await,
+            }
         }
         self.reply(Reply::Over).await;
     }

@@ -3,11 +3,13 @@
 use super::Nodes;
 use super::message::{AskedRequest, NodeMessage, Reply, received_headers};
 use crate::server::http::reply;
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::unfold;
 use ptc_runtime::sync::Locked;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,9 +19,8 @@ use tokio::time::timeout;
 /// How long the other nodes have to say that they have what a request needs.
 const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time without a message after which a node counts as dead. A node that works says so more often, and its streams have a
-/// comment at least every 15 s.
-const SILENCE: Duration = Duration::from_secs(20);
+/// Time without a message after which a node counts as dead. A node that works says so more often.
+const SILENCE: Duration = Duration::from_secs(7);
 
 /// Most requests that wait for other nodes.
 const MOST: usize = 4_096;
@@ -74,10 +75,8 @@ impl Nodes {
     pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Option<Response> {
         let mut ask = self.begin_ask()?;
         self.send(NodeMessage::Ask { id: ask.id, request: request.clone() }).await;
-        match timeout(TAKEN_WITHIN, ask.replies.recv()).await {
-            Ok(Some(Reply::Taken)) => Some(ask.response().await),
-            _ => None,
-        }
+        let first = timeout(TAKEN_WITHIN, ask.replies.recv()).await.ok().flatten()?;
+        Some(ask.response(first).await)
     }
 }
 
@@ -87,11 +86,13 @@ impl Ask {
         self.is_over = true;
     }
 
-    async fn response(mut self) -> Response {
-        let (status, headers) = loop {
-            match timeout(SILENCE, self.replies.recv()).await {
-                Ok(Some(Reply::Alive)) => {}
-                Ok(Some(Reply::Head { status, headers })) => break (status, headers),
+    async fn response(mut self, first: Reply) -> Response {
+        let mut reply = Some(first);
+        let (status, headers, whole) = loop {
+            match reply {
+                Some(Reply::Alive) => reply = timeout(SILENCE, self.replies.recv()).await.ok().flatten(),
+                Some(Reply::Head { status, headers }) => break (status, headers, None),
+                Some(Reply::Whole { status, headers, text }) => break (status, headers, Some(text)),
                 _ => {
                     let why = "the node that has the call does not answer any more";
                     return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
@@ -100,10 +101,14 @@ impl Ask {
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         let headers = received_headers(headers);
+        if let Some(text) = whole {
+            self.end();
+            return reply::relayed(status, headers, Body::from(text));
+        }
         let pieces = unfold(self, |mut ask| async move {
             loop {
                 match timeout(SILENCE, ask.replies.recv()).await {
-                    Ok(Some(Reply::Text(text))) => return Some((text, ask)),
+                    Ok(Some(Reply::Text(text))) => return Some((Ok::<_, Infallible>(text), ask)),
                     Ok(Some(Reply::Alive)) => {}
                     Ok(Some(Reply::Over)) => {
                         ask.end();
@@ -113,6 +118,6 @@ impl Ask {
                 }
             }
         });
-        reply::relayed(status, headers, pieces)
+        reply::relayed(status, headers, Body::from_stream(pieces))
     }
 }

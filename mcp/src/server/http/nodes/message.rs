@@ -45,17 +45,17 @@ pub(in crate::server::http) enum Claim {
     State(String),
 }
 
-/// A part of an answer, in this order.
+/// A part of an answer: the whole one, or a head, some text, and the end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::server::http) enum Reply {
-    /// The node has what the request needs.
-    Taken,
+    /// The node has what the request needs, and works on it.
+    Alive,
+    /// An answer that is no stream.
+    Whole { status: u16, headers: Vec<(String, String)>, text: String },
     /// Status and headers.
     Head { status: u16, headers: Vec<(String, String)> },
     /// Some text of the body.
     Text(String),
-    /// The node still works on it.
-    Alive,
     /// The body is over.
     Over,
 }
