@@ -431,7 +431,7 @@ async def task_of(client, number):
     await client.request("tasks/result", task)
 
 
-def cost_of(cluster, work, count=300):
+def cost_of(cluster, work, count=2000):
     client = Client("cost", "2025-11-25")
 
     async def go(numbers):
