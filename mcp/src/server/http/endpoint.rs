@@ -27,6 +27,9 @@ use axum::response::Response;
 use ptc_runtime::trace::{self, TraceContext};
 use std::sync::Arc;
 
+/// Largest answer to a question that is sent to other nodes, in bytes.
+const MOST_PASSED_ON: usize = 256 << 10;
+
 /// Marks a request that another node has passed on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Relayed;
@@ -52,10 +55,13 @@ pub(super) async fn answer(
         Method::GET => get(server, holder, request.headers()),
         Method::DELETE => match find_session(server, holder, request.headers()) {
             Ok(session) => {
+                let (owner, name) = (session.owner.0, session.name().to_owned());
+                if let Some(nodes) = &server.nodes {
+                    // First, so that no node takes it in again.
+                    nodes.set_note(&name, SessionNote::closed(), server.sessions.age()).await;
+                }
                 server.sessions.close(&session);
                 if let Some(nodes) = &server.nodes {
-                    let (owner, name) = (session.owner.0, session.name().to_owned());
-                    nodes.set_note(&name, SessionNote::closed(), server.sessions.age()).await;
                     let update = SessionUpdate::Closed;
                     nodes.send(NodeMessage::Session { owner, session: name, update }).await;
                 }
@@ -273,6 +279,12 @@ impl Post<'_> {
 
     /// Passes on a message that may be for a call of another node.
     fn pass_on(&self, session: &WebSession) {
+        if self.text.len() > MOST_PASSED_ON {
+            return tracing::warn!(
+                bytes = self.text.len(),
+                "an answer is too large to be sent to other nodes"
+            );
+        }
         let text = String::from_utf8_lossy(self.text);
         if let Some(nodes) = &self.server.nodes {
             let (owner, name) = (session.owner.0, session.name().to_owned());

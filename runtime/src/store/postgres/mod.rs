@@ -159,21 +159,36 @@ impl Store for PostgresStore {
 
     async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
         const NOTIFY: &str = "SELECT version, pg_notify('ptc', '') FROM put";
-        let rows = if expected == 0 {
-            let insert = format!(
-                "WITH put AS (INSERT INTO ptc_values AS old (key, version, value) VALUES ($1, 1, $2)
-                ON CONFLICT (key) DO UPDATE SET version = old.version + 1, value = excluded.value
-                WHERE old.value IS NULL RETURNING version) {NOTIFY}"
-            );
-            self.change(&insert, &[(&key, Type::TEXT), (&value, Type::BYTEA)]).await?
-        } else {
-            let update = format!(
-                "WITH put AS (UPDATE ptc_values SET version = version + 1, value = $2
-                WHERE key = $1 AND version = $3 AND value IS NOT NULL RETURNING version) {NOTIFY}"
-            );
-            let expected = number(expected);
-            let values: [Value<'_>; 3] = [(&key, Type::TEXT), (&value, Type::BYTEA), (&expected, Type::INT8)];
-            self.change(&update, &values).await?
+        // A removed value leaves its version for a day, so that a write that arrives late does not bring it back.
+        const OLD: &str = "DELETE FROM ptc_values WHERE removed < now() - interval '1 day'";
+        let rows = match (expected, &value) {
+            (0, _) => {
+                let insert = format!(
+                    "WITH put AS (INSERT INTO ptc_values AS old (key, version, value) VALUES ($1, 1, $2)
+                    ON CONFLICT (key) DO UPDATE SET version = old.version + 1, value = excluded.value, removed = NULL
+                    WHERE old.value IS NULL RETURNING version) {NOTIFY}"
+                );
+                self.change(&insert, &[(&key, Type::TEXT), (&value, Type::BYTEA)]).await?
+            }
+            (_, Some(value)) => {
+                let update = format!(
+                    "WITH put AS (UPDATE ptc_values SET version = version + 1, value = $2
+                    WHERE key = $1 AND version = $3 AND value IS NOT NULL RETURNING version) {NOTIFY}"
+                );
+                let expected = number(expected);
+                let values: [Value<'_>; 3] =
+                    [(&key, Type::TEXT), (value, Type::BYTEA), (&expected, Type::INT8)];
+                self.change(&update, &values).await?
+            }
+            (_, None) => {
+                let remove = format!(
+                    "WITH old AS ({OLD}), put AS (UPDATE ptc_values
+                    SET version = version + 1, value = NULL, removed = now()
+                    WHERE key = $1 AND version = $2 AND value IS NOT NULL RETURNING version) {NOTIFY}"
+                );
+                let expected = number(expected);
+                self.change(&remove, &[(&key, Type::TEXT), (&expected, Type::INT8)]).await?
+            }
         };
         Ok(rows.first().map(|row| unsigned(row, 0)))
     }

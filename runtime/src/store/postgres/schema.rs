@@ -39,6 +39,11 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX ptc_farm_open ON ptc_farm (job, number) WHERE answer IS NULL;
     CREATE TABLE ptc_farm_jobs (job text COLLATE \"C\" PRIMARY KEY, lines bigint NOT NULL);
 ",
+    "
+    ALTER TABLE ptc_values ADD COLUMN removed timestamptz;
+    CREATE INDEX ptc_values_removed ON ptc_values (removed) WHERE removed IS NOT NULL;
+    UPDATE ptc_values SET removed = now() WHERE value IS NULL;
+",
 ];
 
 /// One node at a time migrates: the key of the advisory lock that it takes, \"ptc\" in ASCII.

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, Interval, interval_at};
+use tokio::time::{Instant, Interval, interval, interval_at};
 
 /// Most requests of other nodes that are answered at a time. Further ones are not taken.
 const MOST: usize = 4_096;
@@ -36,6 +36,9 @@ const ALIVE: Duration = Duration::from_secs(2);
 /// When it says so for the first time. Most requests are answered sooner.
 const SOON: Duration = Duration::from_millis(200);
 
+/// Interval at which what is stored of sessions that are over is removed.
+const SWEEP: Duration = Duration::from_secs(3_600);
+
 /// Requests of other nodes that are being answered, by the node and its number.
 type Relays = Arc<Mutex<HashMap<(String, u64), AbortHandle>>>;
 
@@ -43,7 +46,13 @@ type Relays = Arc<Mutex<HashMap<(String, u64), AbortHandle>>>;
 pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc<Gate>) {
     let Some(nodes) = &server.nodes else { return std::future::pending().await };
     nodes.read_key().await;
-    nodes.sweep_notes().await;
+    let sweeping = async {
+        let mut times = interval(SWEEP);
+        loop {
+            times.tick().await;
+            nodes.sweep_notes().await;
+        }
+    };
     let relays = Relays::default();
     let handle = |from: String, message| match message {
         NodeMessage::Ask { id, request } => {
@@ -60,6 +69,11 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
                 running.insert(key, tasks::spawn(TaskOwner::Connection, answering).abort_handle());
             }
         }
+        NodeMessage::Find { id, owner, claim } => {
+            if server.has(CallOwner(owner), &claim) {
+                nodes.send_soon(NodeMessage::Reply { to: from, id, reply: Reply::Alive });
+            }
+        }
         NodeMessage::Left { id } => {
             let left = relays.locked().remove(&(from, id));
             left.inspect(AbortHandle::abort);
@@ -72,7 +86,7 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
         // It is for the node that has asked.
         NodeMessage::Reply { .. } => {}
     };
-    nodes.receive(handle).await;
+    tokio::join!(nodes.receive(handle), sweeping);
 }
 
 /// A request of another node that is being answered.

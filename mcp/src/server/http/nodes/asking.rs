@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// How long the other nodes have to say that they have what a request needs.
-const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Time without a message after which a node counts as dead. A node that works says so more often.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -25,19 +25,25 @@ const SILENCE: Duration = Duration::from_secs(7);
 /// Most requests that wait for other nodes.
 const MOST: usize = 4_096;
 
+/// Most parts of an answer that wait for a slow client. Its answer ends there.
+const MOST_PARTS: usize = 1_024;
+
+/// Largest body that is sent to nodes of which none has said that it has what the request needs.
+const SMALL: usize = 64 << 10;
+
 /// Requests of this node that others answer, by number.
 #[derive(Default)]
 pub(super) struct OpenAsks {
     next: AtomicU64,
-    replies: Mutex<HashMap<u64, mpsc::UnboundedSender<Reply>>>,
+    replies: Mutex<HashMap<u64, mpsc::Sender<Reply>>>,
 }
 
 impl OpenAsks {
     /// Passes on a part of an answer.
     pub(super) fn pass_on(&self, id: u64, reply: Reply) {
-        if let Some(replies) = self.replies.locked().get(&id) {
-            // The client may just have gone.
-            let _ = replies.send(reply);
+        let mut open = self.replies.locked();
+        if open.get(&id).is_some_and(|replies| replies.try_send(reply).is_err()) {
+            open.remove(&id);
         }
     }
 }
@@ -46,7 +52,7 @@ impl OpenAsks {
 struct Ask {
     nodes: Arc<Nodes>,
     id: u64,
-    replies: mpsc::UnboundedReceiver<Reply>,
+    replies: mpsc::Receiver<Reply>,
     is_over: bool,
 }
 
@@ -62,7 +68,7 @@ impl Drop for Ask {
 impl Nodes {
     fn begin_ask(self: &Arc<Nodes>) -> Option<Ask> {
         let id = self.open.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, replies) = mpsc::unbounded_channel();
+        let (sender, replies) = mpsc::channel(MOST_PARTS);
         let mut open = self.open.replies.locked();
         if open.len() >= MOST {
             return None;
@@ -74,13 +80,23 @@ impl Nodes {
     /// Lets the node that has what a request needs answer it. `None`: no node has said that it has it.
     pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Option<Response> {
         let mut ask = self.begin_ask()?;
+        if request.body.len() > SMALL {
+            let AskedRequest { owner, claim, .. } = request.clone();
+            self.send(NodeMessage::Find { id: ask.id, owner, claim }).await;
+            ask.first().await?;
+        }
         self.send(NodeMessage::Ask { id: ask.id, request: request.clone() }).await;
-        let first = timeout(TAKEN_WITHIN, ask.replies.recv()).await.ok().flatten()?;
+        let first = ask.first().await?;
         Some(ask.response(first).await)
     }
 }
 
 impl Ask {
+    /// What the node says first that has what the request needs.
+    async fn first(&mut self) -> Option<Reply> {
+        timeout(TAKEN_WITHIN, self.replies.recv()).await.ok().flatten()
+    }
+
     /// Nothing is to be cancelled any more.
     fn end(mut self) {
         self.is_over = true;

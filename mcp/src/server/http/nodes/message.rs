@@ -17,6 +17,8 @@ struct Envelope {
 /// A message to other nodes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::server::http) enum NodeMessage {
+    /// The node that has this is to say so, before it gets a large request.
+    Find { id: u64, owner: u64, claim: Claim },
     /// The node that has what this request needs is to answer it.
     Ask { id: u64, request: AskedRequest },
     /// A part of the answer to the request of a node.
@@ -65,8 +67,7 @@ pub(in crate::server::http) enum Reply {
 pub(in crate::server::http) enum SessionUpdate {
     /// The client has closed it.
     Closed,
-    /// The client has set the level of its log messages, or has sent an answer or a cancellation that belongs to a call of
-    /// another node: the text of the message.
+    /// The client has sent an answer or a cancellation that fits no call of the sender: the text of the message.
     Message(String),
     /// The level of its log messages.
     Log(String),

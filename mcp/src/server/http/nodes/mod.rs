@@ -26,7 +26,7 @@ pub(super) use session_notes::SessionNote;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OnceCell, broadcast};
+use tokio::sync::{OnceCell, Semaphore, broadcast};
 use tokio::time::{interval, sleep};
 
 /// The key of the secret that signs ids of sessions.
@@ -35,6 +35,9 @@ const SIGNING_KEY: &str = "session-key";
 /// Interval at which a lost connection to the database is made again.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Most messages that are sent without waiting for them.
+const MOST_SOON: usize = 1_024;
+
 /// This node, among those that share its database.
 pub(super) struct Nodes {
     runs: DurableRuns,
@@ -42,6 +45,8 @@ pub(super) struct Nodes {
     name: String,
     key: OnceCell<hmac::Key>,
     open: OpenAsks,
+    /// A permit for each message that is sent without waiting for it.
+    soon: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Nodes {
@@ -60,7 +65,13 @@ impl Nodes {
             return None;
         }
         let name = name.iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(Arc::new(Nodes { runs, name, key: OnceCell::new(), open: OpenAsks::default() }))
+        Some(Arc::new(Nodes {
+            runs,
+            name,
+            key: OnceCell::new(),
+            open: OpenAsks::default(),
+            soon: Arc::new(Semaphore::new(MOST_SOON)),
+        }))
     }
 
     /// Reads the key that all nodes have, if this node does not have it yet. Without it the ids of new sessions are unsigned:
@@ -88,10 +99,16 @@ impl Nodes {
         }
     }
 
-    /// Sends a message to the other nodes, and does not wait for it.
+    /// Sends a message to the other nodes, and does not wait for it. It is lost if too many wait already.
     pub(super) fn send_soon(self: &Arc<Nodes>, message: NodeMessage) {
+        let Ok(permit) = self.soon.clone().try_acquire_owned() else {
+            return tracing::warn!("a message to other nodes is lost: too many wait for the database");
+        };
         let nodes = self.clone();
-        tasks::spawn(TaskOwner::Process, async move { nodes.send(message).await });
+        tasks::spawn(TaskOwner::Process, async move {
+            nodes.send(message).await;
+            drop(permit);
+        });
     }
 
     /// Receives messages of other nodes, with the names of these. Those that answer a request of this node are passed on to
