@@ -4,10 +4,13 @@ use super::socket;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::files;
 use ptc_runtime::upstream::AttachedSpec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -22,6 +25,9 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it may take to end, its servers included.
 const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Seconds that the process may take to be gone once its servers have ended.
+const GONE_PATIENCE: i64 = 5;
 
 /// The first line of a connection.
 #[derive(Debug, Deserialize, Serialize)]
@@ -99,9 +105,24 @@ impl Background {
         answer.link.ok_or_else(|| answer.error.unwrap_or_default())
     }
 
-    /// Ends it, and waits for that.
-    pub(super) fn stop(&self) {
+    /// Ends it, and waits until the process is gone: its socket, lock and page are free then.
+    ///
+    /// # Errors
+    /// It has not ended in time.
+    pub(super) fn stop(&self) -> io::Result<()> {
+        // A handle of the process, since its number may be that of another one afterwards. Without one it is gone.
+        let pid = i32::try_from(self.state.process).ok().and_then(Pid::from_raw);
+        let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+            return Ok(());
+        };
         ask(&self.socket, &Request::Stop, END_PATIENCE);
+        let patience = Timespec { tv_sec: GONE_PATIENCE, tv_nsec: 0 };
+        let mut ended = [PollFd::new(&process, PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut ended, Some(&patience)))? == 0 {
+            let message = format!("process {} has not ended in time", self.state.process);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        Ok(())
     }
 }
 

@@ -72,7 +72,7 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
             console::write_line(&format!("it runs already (process {})", background.state.process))?;
             return Ok(Exit::Ok);
         }
-        background.stop();
+        background.stop()?;
     }
     let folder =
         files::runtime_folder().ok_or_else(|| Abort::usage("no folder for the socket: HOME is not set"))?;
@@ -116,7 +116,7 @@ pub(super) fn page_link() -> Result<Option<String>, Abort> {
 pub fn down() -> Result<Exit, Abort> {
     let said = match Background::find() {
         Some(background) => {
-            background.stop();
+            background.stop()?;
             "it has ended, and its servers with it"
         }
         None => "it does not run",

@@ -201,6 +201,18 @@ fn flags_of_the_policy_are_refused_where_they_do_nothing() {
 }
 
 #[test]
+fn after_down_nothing_is_left_of_it() {
+    let user = User::new();
+    for _ in 0..5 {
+        user.ok(&["up"]);
+        let process = &user.state()["state"]["process"];
+        user.ok(&["down"]);
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z ") || stat.contains(") X "), "{stat}");
+    }
+}
+
+#[test]
 fn ptc_ui_leads_to_its_page() {
     use std::io::{Read, Write};
     let user = User::new();
