@@ -14,7 +14,10 @@ use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
 use crate::handle::{Run, RunStream};
 use crate::host::GrantedTools;
-use crate::policy::{KnownServer, PinLock, PinMode, Policy, PolicyError, PolicyFinding, SharedPolicy};
+use crate::journal::DurableRuns;
+use crate::policy::{
+    KnownServer, PinLock, PinMode, Policy, PolicyError, PolicyFinding, PolicyState, SharedPolicy,
+};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
@@ -145,10 +148,11 @@ impl Runtime {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
         }
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
+        let nodes = config.state.clone().filter(DurableRuns::is_shared);
         let policy = SharedPolicy::new(
             config.policy.clone(),
             config.approvals.clone(),
-            config.state_folder.as_deref(),
+            PolicyState { nodes, folder: config.state_folder.as_deref() },
             secrets.clone(),
         );
         let broker = broker

@@ -263,7 +263,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Completions(args) => manual::completions(&args, Cli::command()),
         Commands::Man(args) => manual::man(&args, Cli::command()),
         Commands::Pin(args) => on_runtime(pin::run(args)),
-        Commands::Approvals(args) => approvals::run(&args),
+        Commands::Approvals(args) => on_runtime(approvals::run(args)),
         Commands::Policy(args) => on_runtime(policy::run(args)),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),

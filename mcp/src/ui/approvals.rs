@@ -2,8 +2,7 @@
 
 use super::html::Html;
 use super::{Viewer, hidden};
-use ptc_runtime::policy::{ApprovalChoice, ApprovalFolder, WaitingQuestion};
-use ptc_runtime::tasks::{self, TaskOwner};
+use ptc_runtime::policy::{ApprovalChoice, ApprovalList, WaitingQuestion};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most questions that are shown.
@@ -21,7 +20,7 @@ pub(crate) struct Decision {
     pub(crate) digest: String,
 }
 
-/// The view at this moment. Without a folder of questions it says how there is one.
+/// The view at this moment. Without a list of questions it says how there is one.
 pub(super) fn shown(is_on: bool, waiting: &[WaitingQuestion], viewer: &Viewer) -> Html {
     let mut html = Html::default();
     html.raw("<h1>Approvals</h1>\n");
@@ -90,7 +89,7 @@ fn one(html: &mut Html, question: &WaitingQuestion, viewer: &Viewer, now: u64) {
 /// # Errors
 /// Why it is not answered.
 pub(super) async fn decide(
-    folder: ApprovalFolder,
+    list: ApprovalList,
     question: WaitingQuestion,
     decision: Decision,
     by: String,
@@ -110,10 +109,8 @@ pub(super) async fn decide(
     let word = if choice == ApprovalChoice::Deny { "Denied" } else { "Approved" };
     tracing::info!(question = question.id, call = question.call, decision = word, by, "decided on the page");
     let done = format!("{word}: {}", question.call);
-    let answer = move |_: &_| folder.answer(&question, choice, &by);
-    match tasks::blocking(TaskOwner::Process, answer).await {
-        Some(Ok(())) => Ok(done),
-        Some(Err(error)) => Err(format!("It is not answered: {error}")),
-        None => Err("The server ends.".to_owned()),
+    match list.answer(&question, choice, &by).await {
+        Ok(()) => Ok(done),
+        Err(error) => Err(format!("It is not answered: {error}")),
     }
 }

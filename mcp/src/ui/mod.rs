@@ -24,11 +24,9 @@ use crate::tools::CallOwner;
 use crate::tools::session::SessionTable;
 use html::Html;
 use ptc_runtime::Runtime;
-use ptc_runtime::policy::{ApprovalFolder, WaitingQuestion};
+use ptc_runtime::policy::{ApprovalList, WaitingQuestion};
 use ptc_runtime::sync::Locked;
-use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::tools::ServerNames;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -45,7 +43,7 @@ pub struct Page {
     /// Ends with its process, whatever page is open.
     runtime: Weak<Runtime>,
     recorder: Option<Arc<CallRecorder>>,
-    approvals: Option<ApprovalFolder>,
+    approvals: Option<ApprovalList>,
     questions: Mutex<Option<(Instant, Arc<[WaitingQuestion]>)>>,
 }
 
@@ -119,18 +117,13 @@ impl View {
 }
 
 impl Page {
-    /// The page of this runtime. `approvals` is the folder of questions.
+    /// The page of this runtime. `approvals` is the list of questions.
     pub fn new(
         runtime: &Arc<Runtime>,
         recorder: Option<Arc<CallRecorder>>,
-        approvals: Option<PathBuf>,
+        approvals: Option<ApprovalList>,
     ) -> Page {
-        Page {
-            runtime: Arc::downgrade(runtime),
-            recorder,
-            approvals: approvals.map(ApprovalFolder::new),
-            questions: Mutex::default(),
-        }
+        Page { runtime: Arc::downgrade(runtime), recorder, approvals, questions: Mutex::default() }
     }
 
     /// A view as a whole document; `None`: there is nothing of this kind. `said` is a message about what was just done.
@@ -180,15 +173,13 @@ impl Page {
     }
 
     async fn read_questions(&self) -> Arc<[WaitingQuestion]> {
-        let Some(folder) = self.approvals.clone() else { return Arc::default() };
-        let read = tasks::blocking(TaskOwner::Process, move |_| folder.waiting()).await;
-        let all: Arc<[WaitingQuestion]> = match read {
-            Some(Ok(all)) => all.into(),
-            Some(Err(error)) => {
+        let Some(list) = &self.approvals else { return Arc::default() };
+        let all: Arc<[WaitingQuestion]> = match list.waiting().await {
+            Ok(all) => all.into(),
+            Err(error) => {
                 tracing::warn!(%error, "the questions cannot be read");
                 Arc::default()
             }
-            None => Arc::default(),
         };
         *self.questions.locked() = Some((Instant::now(), all.clone()));
         all
@@ -204,7 +195,7 @@ impl Page {
         id: &str,
         decision: Decision,
     ) -> Result<String, String> {
-        let folder = self.approvals.clone().ok_or("questions are not listed here")?;
+        let list = self.approvals.clone().ok_or("questions are not listed here")?;
         let all = self.read_questions().await;
         let mut own = all.iter().filter(|question| viewer.may_answer(question));
         let question = own.find(|question| question.id == id).ok_or("This question no longer waits.")?;
@@ -213,7 +204,7 @@ impl Page {
         } else {
             format!("the page ({})", viewer.name)
         };
-        let done = approvals::decide(folder, question.clone(), decision, by).await;
+        let done = approvals::decide(list, question.clone(), decision, by).await;
         // The question is gone, or is answered: the next view shows it.
         *self.questions.locked() = None;
         done

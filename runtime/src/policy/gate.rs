@@ -1,8 +1,8 @@
 //! The policy in effect: every call is cleared here before it leaves.
 
 use super::approvals::{
-    Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, PlannedRow,
-    ProgramReview, Question, Remember, owner_of,
+    Approval, ApprovalAnswer, ApprovalList, ApprovalSettings, Approvals, AskRule, AskedCall, Binding,
+    PlannedRow, ProgramReview, Question, Remember, owner_of,
 };
 use super::condition::Arguments;
 use super::decide::{Policy, Subject};
@@ -10,6 +10,7 @@ use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use super::rules::FilePlan;
+use crate::journal::DurableRuns;
 use crate::run::account::{PlannedCall, RunAccount};
 use crate::run::client::ServedClient;
 use crate::run::outcome::{PolicyRuling, Verdict};
@@ -40,6 +41,15 @@ struct State {
     secrets: SecretRegistry,
     /// Decisions by verdict.
     decided: [AtomicU64; 3],
+}
+
+/// Where uses of limits are stored.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyState<'s> {
+    /// The database that nodes share.
+    pub nodes: Option<DurableRuns>,
+    /// The state folder of the user.
+    pub folder: Option<&'s Path>,
 }
 
 /// The decision about a call.
@@ -79,21 +89,25 @@ impl std::fmt::Debug for SharedPolicy {
 
 impl Default for SharedPolicy {
     fn default() -> SharedPolicy {
-        SharedPolicy::new(None, ApprovalSettings::default(), None, SecretRegistry::new())
+        SharedPolicy::new(None, ApprovalSettings::default(), PolicyState::default(), SecretRegistry::new())
     }
 }
 
 impl SharedPolicy {
     /// This policy; `None`: there is none, and everything may be called.
-    /// Uses of limits are kept in the state folder.
+    /// Uses of limits are kept in the database of the nodes, or else in the state folder.
     pub fn new(
         policy: Option<Arc<Policy>>,
         approvals: ApprovalSettings,
-        state: Option<&Path>,
+        state: PolicyState<'_>,
         secrets: SecretRegistry,
     ) -> SharedPolicy {
+        let mut approvals = approvals;
+        if let (Some(list), Some(nodes)) = (&mut approvals.list, &state.nodes) {
+            *list = ApprovalList::in_database(nodes.clone());
+        }
         let (policy, approvals) = (RwLock::new(policy), Approvals::new(approvals));
-        let limits = LimitBook::new(state.map(|state| state.join("limits")));
+        let limits = LimitBook::new(state.nodes, state.folder.map(|folder| folder.join("limits")));
         let (flows, decided) = Default::default();
         SharedPolicy(Arc::new(State { policy, approvals, limits, flows, secrets, decided }))
     }

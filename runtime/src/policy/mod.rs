@@ -36,14 +36,14 @@ mod rules;
 
 pub use crate::run::account::{PlannedCall, ProgramPlan};
 pub(crate) use approvals::{Approval, ApprovalAnswer};
-pub use approvals::{ApprovalChoice, ApprovalFolder, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
+pub use approvals::{ApprovalChoice, ApprovalList, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
 pub use check::{KnownServer, PolicyFinding};
 pub use decide::{Policy, Subject};
 pub use effects::ToolEffect;
 pub use file::PolicyError;
 pub(crate) use flows::{CallOrigins, Origin, STATUS_PARTS, ShownAnswer};
-pub use gate::SharedPolicy;
 pub(crate) use gate::{AskedOf, Clearance};
+pub use gate::{PolicyState, SharedPolicy};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};
 pub use look_alikes::look_alike;
 pub use permitted::Permitted;

@@ -20,15 +20,15 @@ const FORM: &str = r#"(get-in (tool/call 'probe/ask {:message "Delete it?"
     :requestedSchema {:type "object" :properties {:sure {:type "boolean"}}} :secret 1}) [:value 0 "action"])"#;
 
 /// Nodes of one database.
-struct Nodes {
-    nodes: Vec<WebServer>,
-    _config: ConfigFile,
-    _database: Database,
+pub(crate) struct Nodes {
+    pub(crate) nodes: Vec<WebServer>,
+    pub(crate) _config: ConfigFile,
+    pub(crate) _database: Database,
 }
 
 impl Nodes {
     /// `None`: PostgreSQL is not installed.
-    fn start(count: usize, flags: &[&str]) -> Option<Nodes> {
+    pub(crate) fn start(count: usize, flags: &[&str]) -> Option<Nodes> {
         let database = Database::start()?;
         let state = database.url();
         // The database may still be starting.

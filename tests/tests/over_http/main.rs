@@ -17,3 +17,4 @@ mod keycloak;
 mod page;
 mod policy_matrix;
 mod secrets_http;
+mod shared_counts;

@@ -1,12 +1,14 @@
 //! The command `ptc approvals`, which shows calls that wait for a person, and answers them.
 
 use crate::cli::OutputFormat;
+use crate::cli::flags::variables;
+use crate::cli::runs::state::{LEASE, StateLocation, open};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::visible;
 use clap::Subcommand;
 use ptc_runtime::files;
-use ptc_runtime::policy::{ApprovalChoice, ApprovalFolder, WaitingQuestion};
+use ptc_runtime::policy::{ApprovalChoice, ApprovalList, WaitingQuestion};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,11 +20,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
   ptc approvals approve 3f2a
   ptc approvals approve 3f2a --any-arguments    a program's question, also for computed arguments
 
-Calls wait here under `--approvals wait`, of all servers of this user. ID may be its beginning.
+Calls wait here under `--approvals wait`, of all servers of this user, or of all nodes with one database (`--state`). ID
+may be its beginning.
 Exit codes: 0 done, 2 there is no such question.")]
 pub struct ApprovalsArgs {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
+    /// The database of nodes: the calls of all of them. (A folder, which PTC_STATE may name, has no calls that wait)
+    #[arg(long, value_name = "URL", global = true)]
+    state: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,29 +66,47 @@ enum ApprovalsCommand {
 const SHORT: usize = 8;
 
 /// Runs the command.
-pub fn run(args: &ApprovalsArgs) -> Result<Exit, Abort> {
-    let state = files::state_folder();
-    let state = state.ok_or_else(|| Abort::usage("there is no state folder: set HOME or XDG_STATE_HOME"))?;
-    let folder = ApprovalFolder::new(ApprovalFolder::below(&state));
-    match &args.command {
-        None => list(&folder, OutputFormat::Text),
-        Some(ApprovalsCommand::List { output }) => list(&folder, *output),
+pub async fn run(args: ApprovalsArgs) -> Result<Exit, Abort> {
+    let list = list_of(args.state).await?;
+    match args.command {
+        None => show_all(&list, OutputFormat::Text).await,
+        Some(ApprovalsCommand::List { output }) => show_all(&list, output).await,
         Some(ApprovalsCommand::Show { id }) => {
-            console::write_line(&visible(&find(&folder, id)?.text))?;
+            console::write_line(&visible(&find(&list, &id).await?.text))?;
             Ok(Exit::Ok)
         }
         Some(ApprovalsCommand::Approve { id, any_arguments: false }) => {
-            answer(&folder, id, ApprovalChoice::Approve)
+            answer(&list, &id, ApprovalChoice::Approve).await
         }
         Some(ApprovalsCommand::Approve { id, any_arguments: true }) => {
-            answer(&folder, id, ApprovalChoice::ApproveAny)
+            answer(&list, &id, ApprovalChoice::ApproveAny).await
         }
-        Some(ApprovalsCommand::Deny { id }) => answer(&folder, id, ApprovalChoice::Deny),
+        Some(ApprovalsCommand::Deny { id }) => answer(&list, &id, ApprovalChoice::Deny).await,
     }
 }
 
-fn list(folder: &ApprovalFolder, output: OutputFormat) -> Result<Exit, Abort> {
-    let waiting = folder.waiting()?;
+/// The list of the nodes with this database, or that of this user.
+async fn list_of(state: Option<String>) -> Result<ApprovalList, Abort> {
+    let is_given = state.is_some();
+    let wrong = |why: String| Abort::usage(format!("--state: {why}"));
+    let state = variables::given_or_read(state, "state", variables::text)?;
+    match state.as_deref().map(StateLocation::new).transpose().map_err(wrong)? {
+        Some(location @ StateLocation::Database(_)) => {
+            let nodes = open(&location, LEASE).await.map_err(|error| wrong(error.to_string()))?;
+            return Ok(ApprovalList::in_database(nodes));
+        }
+        Some(StateLocation::Folder(_)) if is_given => {
+            return Err(wrong("no calls wait in a folder of runs: leave the flag out".to_owned()));
+        }
+        Some(StateLocation::Folder(_)) | None => {}
+    }
+    let state = files::state_folder();
+    let state = state.ok_or_else(|| Abort::usage("there is no state folder: set HOME or XDG_STATE_HOME"))?;
+    Ok(ApprovalList::below(&state))
+}
+
+async fn show_all(list: &ApprovalList, output: OutputFormat) -> Result<Exit, Abort> {
+    let waiting = list.waiting().await?;
     if output == OutputFormat::Json {
         console::write_json(&json!({ "waiting": waiting }))?;
         return Ok(Exit::Ok);
@@ -105,8 +129,8 @@ fn list(folder: &ApprovalFolder, output: OutputFormat) -> Result<Exit, Abort> {
 }
 
 /// The question with this id, or the only one that begins with it.
-fn find(folder: &ApprovalFolder, id: &str) -> Result<WaitingQuestion, Abort> {
-    let mut waiting = folder.waiting()?;
+async fn find(list: &ApprovalList, id: &str) -> Result<WaitingQuestion, Abort> {
+    let mut waiting = list.waiting().await?;
     waiting.retain(|question| question.id.starts_with(id));
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
@@ -115,12 +139,12 @@ fn find(folder: &ApprovalFolder, id: &str) -> Result<WaitingQuestion, Abort> {
     }
 }
 
-fn answer(folder: &ApprovalFolder, id: &str, choice: ApprovalChoice) -> Result<Exit, Abort> {
-    let question = find(folder, id)?;
+async fn answer(list: &ApprovalList, id: &str, choice: ApprovalChoice) -> Result<Exit, Abort> {
+    let question = find(list, id).await?;
     if choice == ApprovalChoice::ApproveAny && !question.offers_any {
         return Err(Abort::usage("the question shows all arguments: approve it without --any-arguments"));
     }
-    folder.answer(&question, choice, "ptc approvals")?;
+    list.answer(&question, choice, "ptc approvals").await?;
     let done = if choice == ApprovalChoice::Deny { "denied" } else { "approved" };
     console::write_line(&format!("{done}: {}", question.call))?;
     Ok(Exit::Ok)

@@ -7,7 +7,7 @@ use crate::server::{Gate, GateLimits, Handler, ParkingLimits, Surface};
 use crate::tools::owned_table::random_id;
 use crate::tools::{Facts, Registry};
 use crate::ui::Page;
-use ptc_runtime::policy::ApprovalFolder;
+use ptc_runtime::policy::ApprovalList;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::{Runtime, files};
 use std::io;
@@ -57,7 +57,7 @@ async fn listen(runtime: &Arc<Runtime>) -> io::Result<PageDoor> {
         recorder: None,
     };
     let handler = Handler::new(surface).map_err(io::Error::other)?;
-    let questions = files::state_folder().map(|state| ApprovalFolder::below(&state));
+    let questions = files::state_folder().map(|state| ApprovalList::below(&state));
     let listener = HttpListener::bind(settings).await?.showing(Page::new(runtime, None, questions));
     let door = listener.door();
     let gate = Gate::new(GateLimits {

@@ -6,7 +6,7 @@ use crate::console::exit::Abort;
 use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::policy::{
-    ApprovalFolder, ApprovalSettings, ApprovalWebhook, LOCK_FILE, PinLock, PinMode, Pins, Policy, PolicyError,
+    ApprovalList, ApprovalSettings, ApprovalWebhook, LOCK_FILE, PinLock, PinMode, Pins, Policy, PolicyError,
 };
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -119,12 +119,12 @@ impl PolicyFlags {
     pub fn approvals(&self) -> Result<ApprovalSettings, Abort> {
         let millis = |given, flag| variables::given_or_read(given, flag, parser(Unit::Millis));
         let mode = variables::given_or_read(self.approvals, "approvals", variables::word)?;
-        let folder = match mode {
+        let list = match mode {
             Some(ApprovalsFlag::Wait) => {
                 let state = files::state_folder();
                 let missing =
                     || Abort::usage("--approvals wait needs a state folder: set HOME or XDG_STATE_HOME");
-                Some(ApprovalFolder::below(&state.ok_or_else(missing)?))
+                Some(ApprovalList::below(&state.ok_or_else(missing)?))
             }
             Some(ApprovalsFlag::Client) | None => None,
         };
@@ -135,7 +135,7 @@ impl PolicyFlags {
         let ttl = millis(self.approval_ttl, "approval-ttl")?;
         let timeout = millis(self.approval_timeout, "approval-timeout")?;
         Ok(ApprovalSettings {
-            folder,
+            list,
             webhook: webhook.map_err(|why| Abort::usage(format!("--approval-webhook: {why}")))?,
             ttl: ttl.map_or(standard.ttl, Duration::from_millis),
             timeout: timeout.map_or(standard.timeout, Duration::from_millis),

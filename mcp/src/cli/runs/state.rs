@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a run stays with a node that has died, if `--lease` does not say.
-const LEASE: Duration = Duration::from_secs(30);
+pub(in crate::cli) const LEASE: Duration = Duration::from_secs(30);
 
 /// Flags of commands with stored runs.
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,10 @@ impl<R: Read> Read for LastInput<R> {
 }
 
 /// The stored runs of a place. It must be called on a tokio runtime.
-pub(super) async fn open(location: &StateLocation, lease: Duration) -> Result<DurableRuns, StoreError> {
+pub(in crate::cli) async fn open(
+    location: &StateLocation,
+    lease: Duration,
+) -> Result<DurableRuns, StoreError> {
     match location {
         StateLocation::Folder(folder) => {
             Ok(DurableRuns::new(Arc::new(EmbeddedStore::open(folder)?), RunHolder::only()))

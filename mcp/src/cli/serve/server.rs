@@ -23,7 +23,7 @@ use crate::tools::{Facts, execute_program, lisp_debug, lisp_run, lisp_task, prox
 use crate::ui::Page;
 use ptc_runtime::files;
 use ptc_runtime::limits::Limits;
-use ptc_runtime::policy::ApprovalFolder;
+use ptc_runtime::policy::ApprovalList;
 use ptc_runtime::tools::Catalog;
 use ptc_runtime::upstream::Offered;
 use ptc_runtime::{Prelude, Runtime};
@@ -206,7 +206,10 @@ impl<'a> ServerBuilder<'a> {
         }
         entrance.announce(args.is_page)?;
         let Entrance { http, stop, .. } = entrance;
-        let questions = files::state_folder().map(|state| ApprovalFolder::below(&state));
+        let questions = match booted.runtime.broker().durable().filter(|runs| runs.is_shared()) {
+            Some(nodes) => Some(ApprovalList::in_database(nodes.clone())),
+            None => files::state_folder().map(|state| ApprovalList::below(&state)),
+        };
         let page = Page::new(&booted.runtime, recorder.clone(), questions);
         let (handler, longest) = (Arc::new(handler), settings.longest());
         // Clients may ask for them at once.

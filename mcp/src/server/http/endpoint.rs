@@ -26,6 +26,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use axum::response::Response;
 use ptc_runtime::trace::{self, TraceContext};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Largest answer to a question that is sent to other nodes, in bytes.
 const MOST_PASSED_ON: usize = 256 << 10;
@@ -144,6 +145,10 @@ async fn post(
     if let Some(response) = relay(server, (holder, &handler), &head, &body.bytes).await {
         return response;
     }
+    let refused = match holder.has_rate() && is_call(&body.bytes) {
+        true => holder.take_call(server.nodes.as_deref()).await.err(),
+        false => None,
+    };
     let flow = head.extensions.get::<RequestOrigin>().map(|origin| origin.flow.clone()).unwrap_or_default();
     let mut trace = None;
     let call = {
@@ -158,7 +163,7 @@ async fn post(
                 let (headers, bytes, trace) = (&head.headers, body.bytes.len(), trace.clone());
                 let handler = &handler;
                 let text = &body.bytes;
-                Post { server, handler, gate, holder, flow, headers, accepted, bytes, text, trace }
+                Post { server, handler, gate, holder, flow, headers, accepted, bytes, text, trace, refused }
                     .message(message)
             }
             Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
@@ -215,6 +220,8 @@ struct Post<'p> {
     /// The message.
     text: &'p [u8],
     trace: Option<TraceContext>,
+    /// The limit of calls that is reached, and the time until the next one.
+    refused: Option<(u32, Duration)>,
 }
 
 impl Post<'_> {
@@ -348,7 +355,7 @@ impl Post<'_> {
             },
         };
         let is_call = matches!(&message, Message::Request { method: "tools/call", .. });
-        if is_call && let Err((most, wait)) = self.holder.take_call() {
+        if is_call && let Some((most, wait)) = self.refused {
             let seconds = reply::seconds(wait);
             let message = format!(
                 "server busy: this token may make {most} calls a minute (evals_per_minute); retry the same call in \
@@ -536,6 +543,12 @@ fn read_trace(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceCon
     let states = headers.get_all(&TRACESTATE).iter().map(|state| state.to_str().ok());
     let states: Option<Vec<&str>> = states.collect();
     TraceContext::read(parent, states.map(|states| states.join(",")).as_deref())
+}
+
+/// True for a call of a tool.
+fn is_call(body: &[u8]) -> bool {
+    let mut frame = Frame::default();
+    matches!(frame.read(body), Ok(Message::Request { method: "tools/call", .. }))
 }
 
 /// True if the body is declared as JSON, exactly once. A web page of another origin cannot send that type

@@ -28,6 +28,29 @@ impl DurableRuns {
         self.store.messages().await
     }
 
+    /// Replaces the value of a key by what `change` makes of it, which is called again when another process has written the
+    /// key meanwhile. The inner result is that of `change`; an error of it changes nothing.
+    ///
+    /// # Errors
+    /// The store cannot be used. The value may be written all the same.
+    pub async fn change<T: Send, E: Send>(
+        &self,
+        key: &str,
+        mut change: impl FnMut(Option<&[u8]>) -> Result<(Vec<u8>, T), E> + Send,
+    ) -> Result<Result<T, E>, StoreError> {
+        loop {
+            let before = self.store.get(key).await?;
+            let version = before.as_ref().map_or(0, |entry| entry.version);
+            let (value, done) = match change(before.as_ref().map(|entry| &*entry.value)) {
+                Ok(changed) => changed,
+                Err(error) => return Ok(Err(error)),
+            };
+            if self.store.put(key, version, Some(value)).await?.is_some() {
+                return Ok(Ok(done));
+            }
+        }
+    }
+
     /// The secret that all processes with this store have under this key. The first one makes it.
     ///
     /// # Errors

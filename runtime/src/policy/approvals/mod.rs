@@ -9,17 +9,20 @@
 //!   `form`: a question as it is put
 //! - `review`: the question about a whole program, before its first call
 //! - `remembered`: answers that count for further calls
-//! - `client`: the form of a client; `folder`: `ptc approvals`; `webhook`: another service
+//! - `client`: the form of a client; `webhook`: another service
+//! - `list`: the questions for `ptc approvals` and the page, in a `folder` or in the `database` of the nodes
 
 mod client;
+mod database;
 mod folder;
 mod form;
+mod list;
 mod question;
 mod remembered;
 mod review;
 mod webhook;
 
-pub use folder::{ApprovalChoice, ApprovalFolder, WaitingQuestion};
+pub use list::{ApprovalChoice, ApprovalList, WaitingQuestion};
 pub(in crate::policy) use question::{AskRule, Remember};
 pub(crate) use question::{AskedCall, Binding, Question};
 pub(in crate::policy) use review::{PlannedRow, ProgramReview};
@@ -35,7 +38,6 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use question::QuestionKind;
 use remembered::RememberedAnswers;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -51,7 +53,7 @@ const MOST_IN_GROUP: usize = 50;
 #[derive(Clone)]
 pub struct ApprovalSettings {
     /// Where questions are listed for `ptc approvals`. `None`: they are not.
-    pub folder: Option<PathBuf>,
+    pub list: Option<ApprovalList>,
     /// A service that answers.
     pub webhook: Option<ApprovalWebhook>,
     /// How long an answer counts that was not used.
@@ -63,7 +65,7 @@ pub struct ApprovalSettings {
 impl Default for ApprovalSettings {
     fn default() -> ApprovalSettings {
         let ten_minutes = Duration::from_secs(600);
-        ApprovalSettings { folder: None, webhook: None, ttl: ten_minutes, timeout: ten_minutes }
+        ApprovalSettings { list: None, webhook: None, ttl: ten_minutes, timeout: ten_minutes }
     }
 }
 
@@ -138,7 +140,7 @@ impl Approvals {
 
     /// True if there is a person to ask.
     pub(super) fn can_ask(&self, has_client: bool) -> bool {
-        has_client || self.settings.folder.is_some() || self.settings.webhook.is_some()
+        has_client || self.settings.list.is_some() || self.settings.webhook.is_some()
     }
 
     /// Answers that count for further calls.
@@ -255,9 +257,8 @@ impl Approvals {
         if let Some(webhook) = &self.settings.webhook {
             asked.push(Box::pin(webhook.ask(form)));
         }
-        if let Some(folder) = &self.settings.folder {
-            let folder = ApprovalFolder::new(folder.clone());
-            asked.push(Box::pin(folder.ask(form, owner, self.settings.ttl, self.settings.timeout)));
+        if let Some(list) = self.settings.list.clone() {
+            asked.push(Box::pin(list.ask(form, owner, self.settings.ttl, self.settings.timeout)));
         }
         let answered = async {
             let mut why: Arc<str> = "there is none to ask".into();

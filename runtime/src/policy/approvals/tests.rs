@@ -1,6 +1,6 @@
 //! Approvals under delays, changed arguments, edits of the policy, and clients that go away.
 
-use super::super::{Clearance, Policy, SharedPolicy, Subject};
+use super::super::{Clearance, Policy, PolicyState, SharedPolicy, Subject};
 use super::{ApprovalAnswer, ApprovalSettings};
 use crate::run::account::RunAccount;
 use crate::run::client::asker::CallAsker;
@@ -50,7 +50,7 @@ fn policy(version: u32) -> Policy {
 
 fn shared() -> SharedPolicy {
     let secrets = SecretRegistry::new();
-    SharedPolicy::new(Some(Arc::new(policy(0))), ApprovalSettings::default(), None, secrets)
+    SharedPolicy::new(Some(Arc::new(policy(0))), ApprovalSettings::default(), PolicyState::default(), secrets)
 }
 
 fn account() -> Arc<RunAccount> {
@@ -223,7 +223,12 @@ async fn an_answer_counts_for_its_own_rule_and_the_narrowest_one_decides() {
     ] {
         let policy = Policy::parse(files.iter().map(|text| ("p", text.as_str()))).unwrap();
         let secrets = SecretRegistry::new();
-        let shared = SharedPolicy::new(Some(Arc::new(policy)), ApprovalSettings::default(), None, secrets);
+        let shared = SharedPolicy::new(
+            Some(Arc::new(policy)),
+            ApprovalSettings::default(),
+            PolicyState::default(),
+            secrets,
+        );
         let (person, run, call) = (Arc::<Person>::default(), account(), Call::pay());
         let subject = call.subject("{\"v\":2}");
         let Clearance::Asked(asked) = shared.clear(&subject, &run) else { panic!("it is asked about") };
@@ -236,8 +241,12 @@ async fn an_answer_counts_for_its_own_rule_and_the_narrowest_one_decides() {
     // Defaults that ask count for one call, whatever a rule of another file says.
     let files = ["default = { destructive = \"ask\" }\n".to_owned(), any("run")];
     let policy = Policy::parse(files.iter().map(|text| ("p", text.as_str()))).unwrap();
-    let shared =
-        SharedPolicy::new(Some(Arc::new(policy)), ApprovalSettings::default(), None, SecretRegistry::new());
+    let shared = SharedPolicy::new(
+        Some(Arc::new(policy)),
+        ApprovalSettings::default(),
+        PolicyState::default(),
+        SecretRegistry::new(),
+    );
     let (person, run, call) = (Arc::<Person>::default(), account(), Call::pay());
     let subject = call.subject("{\"v\":2}");
     let Clearance::Asked(asked) = shared.clear(&subject, &run) else { panic!("it is asked about") };
@@ -255,7 +264,12 @@ async fn names_in_questions_are_quoted_where_they_could_mislead() {
     let tool: UpstreamTool = serde_json::from_value(json!({ "name": name, "inputSchema": {} })).unwrap();
     let text = "[[rule]]\ndo = \"ask\"\ntools = [\"bank/*\"]\n";
     let policy = Arc::new(Policy::parse([("p", text)]).unwrap());
-    let shared = SharedPolicy::new(Some(policy), ApprovalSettings::default(), None, SecretRegistry::new());
+    let shared = SharedPolicy::new(
+        Some(policy),
+        ApprovalSettings::default(),
+        PolicyState::default(),
+        SecretRegistry::new(),
+    );
     let (person, run) = (Arc::<Person>::default(), account());
     let call = Call { target: CallTarget::Tool(name.into()), tool };
     let subject = call.subject("{\"v\":2}");

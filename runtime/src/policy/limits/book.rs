@@ -1,10 +1,12 @@
-//! Counts the uses of limits, exactly, over all processes of a user.
+//! Counts the uses of limits, exactly, over all processes of a user, or over all nodes with one database.
 //!
-//! Uses are stored in the state folder, under a lock, so no use is lost when a process ends. Without a state folder, and
-//! for limits of sessions, they are stored in memory.
+//! Uses are stored in the database of the nodes, or in the state folder under a lock, so no use is lost when a process
+//! ends. Without both, and for limits of sessions, they are stored in memory.
 
 use super::LimitUse;
 use crate::files::{self, FileAccess, FileLock, LinkRule};
+use crate::journal::DurableRuns;
+use crate::store::StoreError;
 use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ const STEPS: u64 = 1_000;
 
 /// How long a call waits until it is counted. Beyond that it is refused: without a count it may exceed the limit.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Key of the uses in the database.
+const KEY: &str = "limits";
 
 /// Name of the file in the state folder.
 const FILE: &str = "limits.json";
@@ -90,14 +95,24 @@ impl Book {
     }
 }
 
+/// Where the uses are that other processes count, too.
+#[derive(Clone)]
+enum Place {
+    /// Nowhere: all are in memory.
+    Memory,
+    /// In a file of this folder.
+    Folder(Arc<Path>),
+    /// In the database that nodes share.
+    Database(DurableRuns),
+}
+
 /// Where uses are stored. Clones share it.
 #[derive(Clone)]
 pub(in crate::policy) struct LimitBook {
-    /// `None`: all are in memory.
-    folder: Option<Arc<Path>>,
+    place: Place,
     memory: Arc<Mutex<Book>>,
     /// One call of this process at a time waits for the lock of the file, so a lock that another process holds takes one
-    /// thread.
+    /// thread; or for the database, where more would only get in each other's way.
     turn: Arc<Semaphore>,
 }
 
@@ -111,43 +126,85 @@ pub(in crate::policy) enum LimitRefusal {
 }
 
 impl LimitBook {
-    pub(in crate::policy) fn new(folder: Option<PathBuf>) -> LimitBook {
-        let turn = Arc::new(Semaphore::new(1));
-        LimitBook { folder: folder.map(Arc::from), memory: Arc::default(), turn }
+    /// The book in the database of the nodes, else in this folder, else in memory.
+    pub(in crate::policy) fn new(nodes: Option<DurableRuns>, folder: Option<PathBuf>) -> LimitBook {
+        let place = match (nodes, folder) {
+            (Some(nodes), _) => Place::Database(nodes),
+            (None, Some(folder)) => Place::Folder(folder.into()),
+            (None, None) => Place::Memory,
+        };
+        LimitBook { place, memory: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Takes all of these uses, or none.
     pub(in crate::policy) async fn take(&self, uses: Vec<LimitUse>) -> Result<(), LimitRefusal> {
-        if self.folder.is_none() || uses.iter().all(|used| used.is_local) {
-            return self.take_at(&uses, PATIENCE, milliseconds);
+        let (local, shared): (Vec<&LimitUse>, Vec<&LimitUse>) =
+            uses.iter().partition(|used| used.is_local || matches!(self.place, Place::Memory));
+        if shared.is_empty() {
+            return self.take_in_memory(&local, milliseconds);
         }
         let until = Instant::now() + PATIENCE;
         let unknown = |why: &str| LimitRefusal::Unknown(why.to_owned());
         let turn = timeout_at(until, self.turn.clone().acquire_owned()).await;
         let turn = turn.map_err(|_| unknown("calls before this one still wait to be counted"))?;
-        let book = self.clone();
+        let (folder, book) = match &self.place {
+            Place::Memory => return Ok(()),
+            Place::Database(nodes) => {
+                let taken = timeout_at(until, self.take_at_database(nodes, &local, &shared)).await;
+                return taken.unwrap_or_else(|_| Err(unknown("the database does not answer in time")));
+            }
+            Place::Folder(folder) => (folder.clone(), self.clone()),
+        };
         let taken = tasks::blocking(TaskOwner::Run, move |_| {
             let _turn = turn;
-            book.take_at(&uses, until.saturating_duration_since(Instant::now()), milliseconds)
+            let patience = until.saturating_duration_since(Instant::now());
+            book.take_at_folder(&folder, &uses, patience, milliseconds)
         });
         taken.await.unwrap_or_else(|| Err(unknown("the process ends")))
     }
 
-    /// [`LimitBook::take`] with this clock, on this thread. The clock is read under the lock: a time from before the wait
-    /// would be older than the uses that others have taken meanwhile.
-    fn take_at(
+    /// Takes uses that this process alone counts, by this clock.
+    fn take_in_memory(&self, uses: &[&LimitUse], clock: impl FnOnce() -> u64) -> Result<(), LimitRefusal> {
+        let mut memory = self.memory.locked();
+        let now = clock();
+        check(&mut memory, uses, now).map(|()| memory.add(uses, now))
+    }
+
+    /// Takes uses of all nodes. When the answer of the database is lost, they may be counted although the call is refused:
+    /// never the other way round. Nodes have clocks of their own; one that is ahead lets uses of others expire so much
+    /// earlier.
+    async fn take_at_database(
         &self,
+        nodes: &DurableRuns,
+        local: &[&LimitUse],
+        shared: &[&LimitUse],
+    ) -> Result<(), LimitRefusal> {
+        check(&mut self.memory.locked(), local, milliseconds())?;
+        let add = |stored: Option<&[u8]>| {
+            let unreadable = |error: serde_json::Error| LimitRefusal::Unknown(error.to_string());
+            let mut book: Book =
+                stored.map_or_else(|| Ok(Book::default()), serde_json::from_slice).map_err(unreadable)?;
+            let now = milliseconds();
+            check(&mut book, shared, now)?;
+            book.add(shared, now);
+            Ok((serde_json::to_vec(&book).map_err(unreadable)?, ()))
+        };
+        let unknown = |error: StoreError| LimitRefusal::Unknown(error.to_string());
+        nodes.change(KEY, add).await.map_err(unknown)??;
+        // Their room may have gone meanwhile.
+        self.take_in_memory(local, milliseconds)
+    }
+
+    /// Takes uses of all processes of a user, on this thread. The clock is read under the lock: a time from before the
+    /// wait would be older than the uses that others have taken meanwhile.
+    fn take_at_folder(
+        &self,
+        folder: &Path,
         uses: &[LimitUse],
         patience: Duration,
         clock: impl FnOnce() -> u64,
     ) -> Result<(), LimitRefusal> {
-        let (local, shared): (Vec<&LimitUse>, Vec<&LimitUse>) =
-            uses.iter().partition(|used| used.is_local || self.folder.is_none());
-        let Some(folder) = self.folder.as_deref().filter(|_| !shared.is_empty()) else {
-            let mut memory = self.memory.locked();
-            let now = clock();
-            return check(&mut memory, &local, now).map(|()| memory.add(&local, now));
-        };
+        let (local, shared): (Vec<&LimitUse>, Vec<&LimitUse>) = uses.iter().partition(|used| used.is_local);
         let unknown = |error: io::Error| LimitRefusal::Unknown(error.to_string());
         let file = BookFile::open(folder, patience).map_err(unknown)?;
         let mut stored = file.read().map_err(unknown)?;

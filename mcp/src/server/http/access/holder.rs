@@ -1,17 +1,17 @@
 //! The clients that hold one token: who they are, what the token allows, and for how long.
 
 use super::TokenHash;
+use super::rate::CallRate;
 use super::tokens::TokenGrant;
 use crate::server::gate::{Gate, Tenant, TenantLimits};
 use crate::server::http::fairness::RecentRequests;
+use crate::server::http::nodes::Nodes;
 use crate::server::http::settings::HttpLimits;
 use crate::tools::CallOwner;
 use ptc_runtime::asker::ClientIdentity;
-use ptc_runtime::sync::Locked;
 use ptc_runtime::tools::ServerNames;
-use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// What the holders of several tokens share: their place at the gate, and how much they have used.
@@ -21,9 +21,7 @@ pub(super) struct SharedTenant {
     tenant: OnceLock<Arc<Tenant>>,
     recent: RecentRequests,
     /// Calls a minute.
-    per_minute: Option<NonZeroU32>,
-    /// Rate limiter: calls that may begin at once, and since when that is so.
-    calls: Mutex<(f64, Instant)>,
+    rate: Option<CallRate>,
 }
 
 impl SharedTenant {
@@ -32,13 +30,11 @@ impl SharedTenant {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let own = grant.and_then(|grant| grant.max_concurrent);
         let jobs = own.map_or(limits.jobs_per_owner, |own| u64::from(own.get()));
-        let per_minute = grant.and_then(|grant| grant.evals_per_minute);
         SharedTenant {
             limits: TenantLimits { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
             tenant: OnceLock::new(),
             recent: RecentRequests::default(),
-            per_minute,
-            calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
+            rate: grant.and_then(|grant| grant.evals_per_minute).map(CallRate::new),
         }
     }
 }
@@ -109,22 +105,23 @@ impl TokenHolder {
         &self.shared.recent
     }
 
-    /// Takes one of the calls that the token may begin a minute.
+    /// True if the token may begin so many calls a minute and no more.
+    pub(in crate::server::http) fn has_rate(&self) -> bool {
+        self.shared.rate.is_some()
+    }
+
+    /// Takes one of the calls that the token may begin a minute, at all nodes together.
     ///
     /// # Errors
     /// The limit is reached: it, and the time until the next call.
-    pub(in crate::server::http) fn take_call(&self) -> Result<(), (u32, Duration)> {
-        let Some(most) = self.shared.per_minute else { return Ok(()) };
-        let (most, now) = (most.get(), Instant::now());
-        let a_second = f64::from(most) / 60.0;
-        let mut calls = self.shared.calls.locked();
-        let available = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
-        if available < 1.0 {
-            *calls = (available, now);
-            return Err((most, Duration::from_secs_f64((1.0 - available) / a_second)));
+    pub(in crate::server::http) async fn take_call(
+        &self,
+        nodes: Option<&Nodes>,
+    ) -> Result<(), (u32, Duration)> {
+        match &self.shared.rate {
+            Some(rate) => rate.take(nodes, self.owner).await,
+            None => Ok(()),
         }
-        *calls = (available - 1.0, now);
-        Ok(())
     }
 
     /// Their name for rules of the policy.

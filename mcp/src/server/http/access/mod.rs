@@ -1,8 +1,9 @@
-//! Authentication: tokens of this server ([`tokens`]) and of issuers ([`oauth`]), what each allows (`holder`), and rate
-//! limits on addresses that try wrong ones.
+//! Authentication: tokens of this server ([`tokens`]) and of issuers ([`oauth`]), what each allows (`holder`), how
+//! many calls a minute (`rate`), and rate limits on addresses that try wrong tokens.
 
 mod holder;
 pub mod oauth;
+mod rate;
 pub mod tokens;
 
 use super::guard::single_header;
@@ -14,6 +15,7 @@ pub(super) use holder::TokenHolder;
 use oauth::{OAuthAccess, TokenRefusal};
 use ptc_runtime::sync::{Locked, RwLocked};
 use ptc_runtime::tools::ServerNames;
+pub(super) use rate::{CallBucket, seconds};
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -51,6 +51,7 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
         loop {
             times.tick().await;
             nodes.sweep_notes().await;
+            nodes.sweep_rates().await;
         }
     };
     let relays = Relays::default();

@@ -6,11 +6,13 @@
 //!
 //! # Layout
 //! - this file: one node. `session_id`: signed ids of sessions. `session_notes`: what changes in a session.
+//! - `rates`: the calls a minute that tokens have left at all nodes.
 //! - `message`: what nodes send each other. `asking`: a request that another node answers. `answering`: the other side.
 
 mod answering;
 mod asking;
 mod message;
+mod rates;
 mod session_id;
 mod session_notes;
 

@@ -2,7 +2,9 @@ use super::super::super::condition::Arguments;
 use super::super::super::pattern::RulePattern;
 use super::super::{Limit, LimitText, LimitUse, Per};
 use super::*;
+use crate::journal::RunHolder;
 use crate::run::client::asker::CallAsker;
+use crate::store::{EmbeddedStore, Store};
 
 fn limit(text: &str) -> Limit {
     LimitText::parse(text).unwrap().into_limit(vec![(RulePattern::new("*"), (1, 1))], Per::All, "p:1".into())
@@ -62,21 +64,21 @@ fn what_is_stored_stays_small_and_expires() {
 #[test]
 fn the_clock_is_read_under_the_lock() {
     let calls = limit("calls <= 1 per day");
-    let book = LimitBook::new(None);
+    let book = LimitBook::new(None, None);
     let clock = || {
         assert!(book.memory.try_lock().is_err());
         1
     };
-    assert_eq!(book.take_at(&[used(&calls, "{}")], PATIENCE, clock), Ok(()));
+    assert_eq!(book.take_in_memory(&[&used(&calls, "{}")], clock), Ok(()));
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("limits");
-    let book = LimitBook::new(Some(state.clone()));
+    let book = LimitBook::new(None, Some(state.clone()));
     let clock = || {
         let other = files::open_to_lock(&state.join(LOCK)).unwrap();
         assert!(other.try_lock().is_err());
         1
     };
-    assert_eq!(book.take_at(&[used(&calls, "{}")], PATIENCE, clock), Ok(()));
+    assert_eq!(book.take_at_folder(&state, &[used(&calls, "{}")], PATIENCE, clock), Ok(()));
 }
 
 #[tokio::test]
@@ -86,9 +88,9 @@ async fn a_lock_that_is_never_released_refuses_calls_and_takes_one_thread() {
     files::private_folder(&state).unwrap();
     let held = files::open_to_lock(&state.join(LOCK)).unwrap();
     held.lock().unwrap();
-    let (calls, book) = (limit("calls <= 100 per day"), LimitBook::new(Some(state)));
+    let (calls, book) = (limit("calls <= 100 per day"), LimitBook::new(None, Some(state.clone())));
     let short = Duration::from_millis(1);
-    let refused = book.take_at(&[used(&calls, "{}")], short, || 1).unwrap_err();
+    let refused = book.take_at_folder(&state, &[used(&calls, "{}")], short, || 1).unwrap_err();
     assert!(matches!(&refused, LimitRefusal::Unknown(why) if why.contains("limits.lock")), "{refused:?}");
     let alive = tasks::alive(TaskOwner::Run);
     let takes: Vec<_> = (0..50).map(|_| book.take(vec![used(&calls, "{}")])).collect();
@@ -111,9 +113,10 @@ fn a_shared_file_counts_exactly() {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 // Each has a book of its own, as each process has.
-                let (book, calls) = (LimitBook::new(Some(state.clone())), &calls);
+                let (book, calls, state) = (LimitBook::new(None, Some(state.clone())), &calls, &state);
                 scope.spawn(move || {
-                    let take = |_: &usize| book.take_at(&[used(calls, "{}")], PATIENCE, milliseconds).is_ok();
+                    let uses = [used(calls, "{}")];
+                    let take = |_: &usize| book.take_at_folder(state, &uses, PATIENCE, milliseconds).is_ok();
                     (0..25).filter(take).count()
                 })
             })
@@ -121,4 +124,29 @@ fn a_shared_file_counts_exactly() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(taken, 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_with_one_store_count_exactly() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(&folder.path().join("state")).unwrap());
+    let (calls, own) = (limit("calls <= 50 per day"), limit("calls <= 10 per minute"));
+    let nodes = (0..4).map(|_| {
+        let runs = DurableRuns::new(store.clone(), RunHolder::node(Duration::from_secs(30)));
+        let (book, calls, own) = (LimitBook::new(Some(runs), None), used(&calls, "{}"), used(&own, "{}"));
+        tokio::spawn(async move {
+            let mut taken = (0, 0);
+            for _ in 0..25 {
+                taken.0 += usize::from(book.take(vec![calls.clone()]).await.is_ok());
+                // A limit of a session is of one process.
+                let own = LimitUse { is_local: true, ..own.clone() };
+                taken.1 += usize::from(book.take(vec![own]).await.is_ok());
+            }
+            taken
+        })
+    });
+    let taken = futures_util::future::join_all(nodes).await;
+    let taken: Vec<(usize, usize)> = taken.into_iter().map(Result::unwrap).collect();
+    assert_eq!(taken.iter().map(|(shared, _)| shared).sum::<usize>(), 50);
+    assert!(taken.iter().all(|(_, own)| *own == 10), "{taken:?}");
 }
