@@ -126,7 +126,7 @@ fn a_shared_file_counts_exactly() {
     assert_eq!(taken, 50);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn nodes_with_one_store_count_exactly() {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(&folder.path().join("state")).unwrap());
@@ -134,7 +134,7 @@ async fn nodes_with_one_store_count_exactly() {
     let nodes = (0..4).map(|_| {
         let runs = DurableRuns::new(store.clone(), RunHolder::node(Duration::from_secs(30)));
         let (book, calls, own) = (LimitBook::new(Some(runs), None), used(&calls, "{}"), used(&own, "{}"));
-        tokio::spawn(async move {
+        async move {
             let mut taken = (0, 0);
             for _ in 0..25 {
                 taken.0 += usize::from(book.take(vec![calls.clone()]).await.is_ok());
@@ -143,10 +143,9 @@ async fn nodes_with_one_store_count_exactly() {
                 taken.1 += usize::from(book.take(vec![own]).await.is_ok());
             }
             taken
-        })
+        }
     });
-    let taken = futures_util::future::join_all(nodes).await;
-    let taken: Vec<(usize, usize)> = taken.into_iter().map(Result::unwrap).collect();
+    let taken: Vec<(usize, usize)> = futures_util::future::join_all(nodes).await;
     assert_eq!(taken.iter().map(|(shared, _)| shared).sum::<usize>(), 50);
     assert!(taken.iter().all(|(_, own)| *own == 10), "{taken:?}");
 }
