@@ -370,6 +370,10 @@ fn a_large_answer_comes_from_another_node_whole() {
     assert_eq!(here["result"], there["result"]);
 }
 
+fn node_is_in_touch(node: &WebServer) -> bool {
+    node.get("/ready").json().get("state").is_none()
+}
+
 #[test]
 fn sessions_go_on_while_the_database_is_away() {
     let Some(Nodes { nodes, _config, _database: mut database }) = Nodes::start(2, &[]) else { return };
@@ -377,9 +381,14 @@ fn sessions_go_on_while_the_database_is_away() {
     // Both nodes are in touch with the database.
     offering(&nodes[1], "2025-11-25");
     database.stop();
+    for node in &nodes {
+        eventually("it says so", || node.get("/ready").json()["state"] == "unavailable");
+        assert_eq!(node.get("/ready").json()["status"], "ready");
+    }
     // A node that does not know the session reads it from its id.
     assert_eq!(eval(&nodes[1], &mut client, "(+ 1 2)"), "3");
     database.run();
+    eventually("it is back", || node_is_in_touch(&nodes[0]));
     // Messages arrive again once the connection is made again.
     eventually("an answer reaches the other node", || {
         let mut run = Pending::begin(&nodes[0], &mut client, FORM);

@@ -2,7 +2,7 @@
 
 use crate::cli::OutputFormat;
 use crate::cli::flags::variables;
-use crate::cli::runs::state::{LEASE, StateLocation, open};
+use crate::cli::runs::state::{LEASE, PATIENCE, StateLocation, open};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::visible;
@@ -92,7 +92,7 @@ async fn list_of(state: Option<String>) -> Result<ApprovalList, Abort> {
     let state = variables::given_or_read(state, "state", variables::text)?;
     match state.as_deref().map(StateLocation::new).transpose().map_err(wrong)? {
         Some(location @ StateLocation::Database(_)) => {
-            let nodes = open(&location, LEASE).await.map_err(|error| wrong(error.to_string()))?;
+            let nodes = open(&location, LEASE, PATIENCE).await.map_err(|error| wrong(error.to_string()))?;
             return Ok(ApprovalList::in_database(nodes));
         }
         Some(StateLocation::Folder(_)) if is_given => {

@@ -58,7 +58,7 @@ pub async fn run(args: StateArgs) -> Result<Exit, Abort> {
 }
 
 async fn folder(location: &StateLocation) -> Result<(String, bool), StoreError> {
-    match open(location, Duration::ZERO).await {
+    match open(location, Duration::ZERO, Duration::ZERO).await {
         Ok(runs) => Ok((format!("it can be used\nruns: {}\n", runs.list().await?.len()), true)),
         Err(StoreError::Taken(why)) => Ok((format!("{why}\n"), true)),
         Err(error) => Err(error),

@@ -122,7 +122,7 @@ pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
         }
     };
     let location = state.required()?;
-    let reply = match (state::open(&location, state.lease()?).await, location.folder()) {
+    let reply = match (state::open(&location, state.lease()?, state.patience()?).await, location.folder()) {
         (Ok(runs), _) => here(&runs, &request, resume).await?,
         (Err(StoreError::Taken(why)), Some(folder)) => {
             let reply = control::ask(folder, &request).await;

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How long a run stays with a node that has died, if `--lease` does not say.
 pub(in crate::cli) const LEASE: Duration = Duration::from_secs(30);
 
+/// How long a call waits for a database that is away, if `--state-patience` does not say.
+pub(in crate::cli) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Flags of commands with stored runs.
 #[derive(Debug, clap::Args)]
 pub struct StateFlags {
@@ -26,6 +29,10 @@ pub struct StateFlags {
     /// How long a run stays with a process that has died, when processes share a database [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
     lease: Option<u64>,
+    /// How long a call that may change something waits for a database that is away, before it fails with
+    /// `:state_unavailable`; the program's time goes on [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    state_patience: Option<u64>,
 }
 
 /// Where runs are stored.
@@ -93,13 +100,14 @@ impl<R: Read> Read for LastInput<R> {
 pub(in crate::cli) async fn open(
     location: &StateLocation,
     lease: Duration,
+    patience: Duration,
 ) -> Result<DurableRuns, StoreError> {
     match location {
         StateLocation::Folder(folder) => {
             Ok(DurableRuns::new(Arc::new(EmbeddedStore::open(folder)?), RunHolder::only()))
         }
         StateLocation::Database(url) => {
-            Ok(DurableRuns::new(Arc::new(PostgresStore::open(url).await?), RunHolder::node(lease)))
+            Ok(DurableRuns::new(Arc::new(PostgresStore::open(url).await?), RunHolder::node(lease, patience)))
         }
     }
 }
@@ -107,7 +115,11 @@ pub(in crate::cli) async fn open(
 impl StateFlags {
     /// These flags, or those if these are not given.
     pub fn or(self, other: StateFlags) -> StateFlags {
-        StateFlags { state: self.state.or(other.state), lease: self.lease.or(other.lease) }
+        StateFlags {
+            state: self.state.or(other.state),
+            lease: self.lease.or(other.lease),
+            state_patience: self.state_patience.or(other.state_patience),
+        }
     }
 
     /// Where runs are stored; `None`: nowhere.
@@ -128,10 +140,16 @@ impl StateFlags {
         }
     }
 
+    /// How long a call waits for a database that is away.
+    pub fn patience(&self) -> Result<Duration, Abort> {
+        let given = variables::given_or_read(self.state_patience, "state-patience", parser(Unit::Millis))?;
+        Ok(given.map_or(PATIENCE, Duration::from_millis))
+    }
+
     /// The stored runs, if they are stored. It must be called on a tokio runtime.
     pub async fn runs(&self) -> Result<Option<DurableRuns>, Abort> {
         let Some(location) = self.location()? else { return Ok(None) };
-        let runs = open(&location, self.lease()?).await;
+        let runs = open(&location, self.lease()?, self.patience()?).await;
         Ok(Some(runs.map_err(|error| Abort::usage(format!("--state: {error}")))?))
     }
 

@@ -72,6 +72,10 @@ async fn ready(State(RouterState { server, .. }): State<RouterState>, request: R
         return not("saturated");
     }
     let mut ready = json!({ "status": "ready" });
+    // The node stays in the balancer: programs that only read go on, and all nodes have the same database.
+    if server.nodes.as_ref().is_some_and(|nodes| nodes.is_database_away()) {
+        ready["state"] = "unavailable".into();
+    }
     // A load balancer asks without a token; only authorized clients see the name of the machine.
     if authenticate(&server, Asking::by(&request)).await.is_ok() {
         ready["instance"] = server.settings.instance.as_str().into();

@@ -34,18 +34,24 @@ pub struct RunHolder {
     pub name: Arc<str>,
     /// How long a run stays with a process that has died. Leases are renewed when a third of this is over.
     pub lease: Duration,
+    /// How long a call that may change something waits for a store that is away.
+    pub patience: Duration,
 }
 
 impl RunHolder {
     /// The only process that has a store, with its lock: it never waits for a lease.
     pub fn only() -> RunHolder {
-        RunHolder { name: "embedded".into(), lease: Duration::from_secs(3_650 * 24 * 3_600) }
+        RunHolder {
+            name: "embedded".into(),
+            lease: Duration::from_secs(3_650 * 24 * 3_600),
+            patience: Duration::ZERO,
+        }
     }
 
     /// One of many processes that share a store.
-    pub fn node(lease: Duration) -> RunHolder {
+    pub fn node(lease: Duration, patience: Duration) -> RunHolder {
         let name = format!("{}-{:016x}", std::process::id(), random()).into();
-        RunHolder { name, lease }
+        RunHolder { name, lease, patience }
     }
 }
 
@@ -250,7 +256,7 @@ impl DurableRuns {
 
     /// Takes the lease of a run, so that no other process goes on with it.
     async fn lease(&self, run: &str) -> Result<Lease, StoreError> {
-        let RunHolder { name, lease } = &self.holder;
+        let RunHolder { name, lease, .. } = &self.holder;
         self.store.lease(&format!("{PREFIX}{run}"), name, *lease).await?.ok_or(StoreError::LeaseLost)
     }
 

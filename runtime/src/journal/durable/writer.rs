@@ -17,6 +17,9 @@ const MOST_UNSAVED: usize = 64 << 20;
 /// How often what could not be stored is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// How often it is tried again while a call waits for it.
+const HELD_RETRY: Duration = Duration::from_millis(250);
+
 /// Appends records, those that have come meanwhile together, and renews leases.
 pub(super) async fn write(
     store: Arc<dyn Store>,
@@ -39,6 +42,7 @@ pub(super) async fn write(
                 writer.renew().await;
                 writer.retry().await;
             }
+            () = tokio::time::sleep(HELD_RETRY), if !writer.held.is_empty() => writer.retry().await,
         }
     }
 }
@@ -68,6 +72,9 @@ async fn gather(first: Append, received: &mut mpsc::UnboundedReceiver<Append>) -
     }
 }
 
+/// Those that wait for records that could not be stored, each until its patience is over.
+type Held = HashMap<Arc<str>, Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>>;
+
 /// Writes to a store.
 struct LogWriter {
     store: Arc<dyn Store>,
@@ -77,26 +84,41 @@ struct LogWriter {
     texts: HashSet<String>,
     /// What could not be stored: a journal has no holes, so it goes first next time.
     unsaved: HashMap<Arc<str>, Append>,
+    held: Held,
     renewed: Instant,
 }
 
 impl LogWriter {
     fn new(store: Arc<dyn Store>, holder: RunHolder) -> LogWriter {
-        let (leases, texts, unsaved) = Default::default();
-        LogWriter { store, holder, leases, texts, unsaved, renewed: Instant::now() }
+        let (leases, texts, unsaved, held) = Default::default();
+        LogWriter { store, holder, leases, texts, unsaved, held, renewed: Instant::now() }
     }
 
     async fn write(&mut self, (runs, mut acks): (Vec<Append>, Acks)) {
         for mut next in runs {
+            let mut is_known = false;
             if let Some(mut earlier) = self.unsaved.remove(&next.run) {
                 earlier.add(next);
                 next = earlier;
+                is_known = true;
             }
             let done = self.append(&mut next).await;
-            if let Err(error) = &done {
+            if let Err(error) = &done
+                && !is_known
+            {
                 tracing::error!(%error, run = &*next.run, "a run is not stored");
             }
-            for ack in acks.remove(&next.run).unwrap_or_default() {
+            let until = Instant::now() + self.holder.patience;
+            let new = acks.remove(&next.run).unwrap_or_default().into_iter().map(|ack| (until, ack));
+            let mut waiting = self.held.remove(&next.run).unwrap_or_default();
+            waiting.extend(new);
+            if matches!(done, Err(StoreError::Unavailable(_))) {
+                let now = Instant::now();
+                let (held, over) = waiting.into_iter().partition(|(until, _)| *until > now);
+                waiting = over;
+                self.hold(next.run.clone(), held);
+            }
+            for (_, ack) in waiting {
                 let _ = ack.send(done.clone());
             }
             match done {
@@ -110,11 +132,21 @@ impl LogWriter {
         }
     }
 
+    /// Lets those that wait go on waiting, if they are still there.
+    fn hold(&mut self, run: Arc<str>, mut held: Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>) {
+        held.retain(|(_, ack)| !ack.is_closed());
+        if !held.is_empty() {
+            self.held.insert(run, held);
+        }
+    }
+
     /// Retains what could not be stored. A run with too much of it is lost: it changes nothing any more.
     fn wait(&mut self, next: Append) {
         let bytes: usize = next.records.iter().map(Vec::len).sum();
         if bytes > MOST_UNSAVED {
             self.leases.remove(&next.run);
+            // Dropping the senders says that it is not stored.
+            self.held.remove(&next.run);
         } else {
             self.unsaved.insert(next.run.clone(), next);
         }
@@ -136,7 +168,7 @@ impl LogWriter {
             }
         }
         let log = format!("{PREFIX}{run}");
-        let RunHolder { name, lease: time } = &self.holder;
+        let RunHolder { name, lease: time, .. } = &self.holder;
         let lease = match self.leases.get(run) {
             Some(lease) if records.is_empty() || *ends == Some(LogEnd::Over) => lease.clone(),
             Some(lease) => {

@@ -17,8 +17,12 @@ fn world(database: &Database) -> World {
 }
 
 fn serve(world: &World) -> Server {
+    serve_with(world, &["--upstream-call-timeout", "2s"])
+}
+
+fn serve_with(world: &World, flags: &[&str]) -> Server {
     let state = world.state();
-    let words = ["serve", "--state", &state, "--lease", LEASE, "--upstream-call-timeout", "2s"];
+    let words = [&["serve", "--state", &state, "--lease", LEASE], flags].concat();
     Server::from_command(ptc(&world.arguments(&words)))
 }
 
@@ -80,10 +84,29 @@ fn a_node_that_stood_still_past_its_lease_writes_nothing() {
 }
 
 #[test]
-fn runs_wait_for_a_database_that_is_away_and_reads_go_on() {
+fn a_call_waits_for_a_database_that_is_away_and_is_made_once() {
     let Some(mut database) = Database::start() else { return };
     let world = world(&database);
-    let mut server = serve(&world);
+    let mut server = serve_with(&world, &["--state-patience", "60s", "--timeout", "60s"]);
+    assert_eq!(server.text("(tool/call! 'count/write {:k 1})"), "1");
+    database.stop();
+    server.begin_program("(pmap (fn [k] (:value (tool/call 'count/write {:k k}))) [2 3 4])");
+    // It has begun, and reads go on meanwhile.
+    assert_eq!(server.text("(tool/call! 'count/read {:k 5})"), "5");
+    assert_eq!(world.calls(), "write 1\nread 5\n");
+    database.run();
+    assert!(server.receive()["result"].to_string().contains("[2 3 4]"));
+    let mut calls: Vec<String> = world.calls().lines().map(str::to_owned).collect();
+    calls.sort();
+    assert_eq!(calls, ["read 5", "write 1", "write 2", "write 3", "write 4"]);
+    assert!(world.list().is_empty());
+}
+
+#[test]
+fn without_patience_calls_fail_while_the_database_is_away_and_reads_go_on() {
+    let Some(mut database) = Database::start() else { return };
+    let world = world(&database);
+    let mut server = serve_with(&world, &["--state-patience", "0s"]);
     assert_eq!(server.text("(tool/call! 'count/write {:k 1})"), "1");
     database.stop();
     assert_eq!(server.text("(tool/call! 'count/read {:k 2})"), "2");

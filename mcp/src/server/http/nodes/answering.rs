@@ -87,7 +87,7 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
         // It is for the node that has asked.
         NodeMessage::Reply { .. } => {}
     };
-    tokio::join!(nodes.receive(handle), sweeping);
+    tokio::join!(nodes.receive(handle), sweeping, nodes.watch_database());
 }
 
 /// A request of another node that is being answered.

@@ -27,15 +27,20 @@ pub(super) use session_id::SignedSession;
 pub(super) use session_notes::SessionNote;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore, broadcast};
-use tokio::time::{interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// The key of the secret that signs ids of sessions.
 const SIGNING_KEY: &str = "session-key";
 
 /// Interval at which a lost connection to the database is made again.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the database may take before it counts as away.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Most messages that are sent without waiting for them.
 const MOST_SOON: usize = 1_024;
@@ -47,6 +52,8 @@ pub(super) struct Nodes {
     name: String,
     key: OnceCell<hmac::Key>,
     open: OpenAsks,
+    /// The database did not answer when it was last looked at.
+    is_database_away: AtomicBool,
     /// A permit for each message that is sent without waiting for it.
     soon: Arc<Semaphore>,
 }
@@ -72,6 +79,7 @@ impl Nodes {
             name,
             key: OnceCell::new(),
             open: OpenAsks::default(),
+            is_database_away: AtomicBool::new(false),
             soon: Arc::new(Semaphore::new(MOST_SOON)),
         }))
     }
@@ -85,6 +93,28 @@ impl Nodes {
         };
         if let Err(error) = self.key.get_or_try_init(|| read).await {
             tracing::warn!(%error, "a session stays with this node");
+        }
+    }
+
+    /// True while the database does not answer.
+    pub(super) fn is_database_away(&self) -> bool {
+        self.is_database_away.load(Relaxed)
+    }
+
+    /// Looks whether the database answers, again and again. Never ends.
+    pub(super) async fn watch_database(&self) {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            let looked = timeout(DATABASE_PATIENCE, self.runs.read_note(SIGNING_KEY)).await;
+            let is_away = !matches!(looked, Ok(Ok(_)));
+            if self.is_database_away.swap(is_away, Relaxed) != is_away {
+                match is_away {
+                    true => tracing::warn!("the database of the nodes does not answer"),
+                    false => tracing::info!("the database of the nodes answers again"),
+                }
+            }
         }
     }
 

@@ -23,7 +23,7 @@ fn question(id: &str) -> WaitingQuestion {
 fn lists() -> (TempDir, [ApprovalList; 2]) {
     let home = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(&home.path().join("state")).unwrap());
-    let nodes = DurableRuns::new(store, RunHolder::node(Duration::from_secs(30)));
+    let nodes = DurableRuns::new(store, RunHolder::node(Duration::from_secs(30), Duration::ZERO));
     let lists = [ApprovalList::below(home.path()), ApprovalList::in_database(nodes)];
     (home, lists)
 }

@@ -132,7 +132,7 @@ async fn nodes_with_one_store_count_exactly() {
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(&folder.path().join("state")).unwrap());
     let (calls, own) = (limit("calls <= 50 per day"), limit("calls <= 10 per minute"));
     let nodes = (0..4).map(|_| {
-        let runs = DurableRuns::new(store.clone(), RunHolder::node(Duration::from_secs(30)));
+        let runs = DurableRuns::new(store.clone(), RunHolder::node(Duration::from_secs(30), Duration::ZERO));
         let (book, calls, own) = (LimitBook::new(Some(runs), None), used(&calls, "{}"), used(&own, "{}"));
         async move {
             let mut taken = (0, 0);
