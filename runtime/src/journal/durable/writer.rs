@@ -2,6 +2,7 @@
 
 use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
 use crate::store::{Lease, Store, StoreError};
+use futures_util::stream::{self, StreamExt};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,9 @@ use tokio::time::{Instant, MissedTickBehavior, timeout_at};
 
 /// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
 const GATHERED: Duration = Duration::from_millis(2);
+
+/// Most runs whose records are written at the same time: a database that is far away takes long for each.
+const AT_ONCE: usize = 64;
 
 /// Most bytes of one run that wait for a store that is away.
 const MOST_UNSAVED: usize = 64 << 20;
@@ -75,6 +79,18 @@ async fn gather(first: Append, received: &mut mpsc::UnboundedReceiver<Append>) -
 /// Those that wait for records that could not be stored, each until its patience is over.
 type Held = HashMap<Arc<str>, Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>>;
 
+/// What became of the records of one run.
+struct Appended {
+    next: Append,
+    /// They could not be stored before.
+    is_known: bool,
+    done: Result<(), StoreError>,
+    /// The lease of a log that was made.
+    lease: Option<Lease>,
+    /// Digests of texts that were stored.
+    texts: Vec<String>,
+}
+
 /// Writes to a store.
 struct LogWriter {
     store: Arc<dyn Store>,
@@ -94,41 +110,65 @@ impl LogWriter {
         LogWriter { store, holder, leases, texts, unsaved, held, renewed: Instant::now() }
     }
 
+    /// Writes the records of some runs, those of different runs at the same time.
     async fn write(&mut self, (runs, mut acks): (Vec<Append>, Acks)) {
-        for mut next in runs {
-            let mut is_known = false;
-            if let Some(mut earlier) = self.unsaved.remove(&next.run) {
-                earlier.add(next);
-                next = earlier;
-                is_known = true;
+        let ready: Vec<(Append, bool)> = runs.into_iter().map(|next| self.prepare(next)).collect();
+        let writing = ready.into_iter().map(|(next, is_known)| self.append(next, is_known));
+        let written: Vec<Appended> = stream::iter(writing).buffer_unordered(AT_ONCE).collect().await;
+        for appended in written {
+            let acks = acks.remove(&appended.next.run).unwrap_or_default();
+            self.finish(appended, acks);
+        }
+    }
+
+    /// The records of a run, behind those that could not be stored before; and whether there are such.
+    fn prepare(&mut self, mut next: Append) -> (Append, bool) {
+        let earlier = self.unsaved.remove(&next.run);
+        let is_known = earlier.is_some();
+        if let Some(mut earlier) = earlier {
+            earlier.add(next);
+            next = earlier;
+        }
+        if let Some(lease) = next.lease.take() {
+            self.leases.insert(next.run.clone(), lease);
+        }
+        (next, is_known)
+    }
+
+    /// Says what became of records, and retains what could not be stored.
+    fn finish(&mut self, appended: Appended, acks: Vec<oneshot::Sender<Result<(), StoreError>>>) {
+        let Appended { next, is_known, done, lease, texts } = appended;
+        self.texts.extend(texts);
+        if let Some(lease) = lease {
+            self.leases.insert(next.run.clone(), lease);
+        }
+        if let Err(error) = &done
+            && !is_known
+        {
+            tracing::error!(%error, run = &*next.run, "a run is not stored");
+        }
+        let until = Instant::now() + self.holder.patience;
+        let mut waiting = self.held.remove(&next.run).unwrap_or_default();
+        waiting.extend(acks.into_iter().map(|ack| (until, ack)));
+        if matches!(done, Err(StoreError::Unavailable(_))) {
+            let now = Instant::now();
+            let (held, over) = waiting.into_iter().partition(|(until, _)| *until > now);
+            waiting = over;
+            self.hold(next.run.clone(), held);
+        }
+        for (_, ack) in waiting {
+            let _ = ack.send(done.clone());
+        }
+        match done {
+            Err(StoreError::Unavailable(_) | StoreError::Taken(_)) => self.wait(next),
+            // Another process has the run, or it is over.
+            Err(StoreError::LeaseLost) => {
+                self.leases.remove(&next.run);
             }
-            let done = self.append(&mut next).await;
-            if let Err(error) = &done
-                && !is_known
-            {
-                tracing::error!(%error, run = &*next.run, "a run is not stored");
+            Ok(()) if next.ends.is_some() => {
+                self.leases.remove(&next.run);
             }
-            let until = Instant::now() + self.holder.patience;
-            let new = acks.remove(&next.run).unwrap_or_default().into_iter().map(|ack| (until, ack));
-            let mut waiting = self.held.remove(&next.run).unwrap_or_default();
-            waiting.extend(new);
-            if matches!(done, Err(StoreError::Unavailable(_))) {
-                let now = Instant::now();
-                let (held, over) = waiting.into_iter().partition(|(until, _)| *until > now);
-                waiting = over;
-                self.hold(next.run.clone(), held);
-            }
-            for (_, ack) in waiting {
-                let _ = ack.send(done.clone());
-            }
-            match done {
-                Err(StoreError::Unavailable(_) | StoreError::Taken(_)) => self.wait(next),
-                // Another process has the run, or it is over.
-                Err(StoreError::LeaseLost) => {
-                    self.leases.remove(&next.run);
-                }
-                Ok(()) => {}
-            }
+            Ok(()) => {}
         }
     }
 
@@ -152,19 +192,29 @@ impl LogWriter {
         }
     }
 
-    async fn append(&mut self, next: &mut Append) -> Result<(), StoreError> {
-        let Append { run, texts, at, records, lease, ends, .. } = next;
-        if let Some(lease) = lease.take() {
-            self.leases.insert(run.clone(), lease);
-        }
+    async fn append(&self, next: Append, is_known: bool) -> Appended {
+        let (mut begun, mut texts) = (None, Vec::new());
+        let done = self.store(&next, &mut begun, &mut texts).await;
+        Appended { next, is_known, done, lease: begun, texts }
+    }
+
+    /// Stores the records of a run. `begun` becomes the lease of a log that it makes or takes, `texts` the texts that are
+    /// stored from then on, also where it fails afterwards.
+    async fn store(
+        &self,
+        next: &Append,
+        begun: &mut Option<Lease>,
+        texts: &mut Vec<String>,
+    ) -> Result<(), StoreError> {
+        let Append { run, at, records, ends, .. } = next;
         if records.is_empty() && ends.is_none() {
             return Ok(());
         }
-        for (digest, text) in texts.iter().flat_map(|texts| texts.iter()) {
+        for (digest, text) in next.texts.iter().flat_map(|texts| texts.iter()) {
             if !self.texts.contains(digest) {
                 // A text that is there already is the same.
                 self.store.put(&format!("{TEXTS}{digest}"), 0, Some(text.clone().into_bytes())).await?;
-                self.texts.insert(digest.clone());
+                texts.push(digest.clone());
             }
         }
         let log = format!("{PREFIX}{run}");
@@ -183,21 +233,17 @@ impl LogWriter {
             // Only the first records make a log: without them it has lost its lease.
             None if *at != 0 => return Err(StoreError::LeaseLost),
             None => {
-                let begun = self.store.begin(&log, name, *time, records.clone()).await?;
-                let lease = begun.ok_or(StoreError::LeaseLost)?;
-                self.leases.insert(run.clone(), lease.clone());
+                let made = self.store.begin(&log, name, *time, records.clone()).await?;
+                let lease = made.ok_or(StoreError::LeaseLost)?;
+                *begun = Some(lease.clone());
                 lease
             }
         };
         match ends {
-            None => return Ok(()),
-            Some(LogEnd::Over) => self.store.remove(&lease).await?,
-            Some(LogEnd::Released) => {
-                self.store.renew(&[lease], Duration::ZERO).await?;
-            }
+            None => Ok(()),
+            Some(LogEnd::Over) => self.store.remove(&lease).await,
+            Some(LogEnd::Released) => self.store.renew(&[lease], Duration::ZERO).await,
         }
-        self.leases.remove(run);
-        Ok(())
     }
 
     /// Stores what could not be stored.
