@@ -157,5 +157,5 @@ fn the_place_of_runs_can_be_checked() {
     assert!(check(&database.url()).stdout.contains("no tables yet"), "{:?}", check(&database.url()));
     assert_eq!(run_ptc(&["runs", "--state", &database.url()], "").stdout, "no run is stored\n");
     let found = check(&database.url()).stdout;
-    assert!(found.contains("it takes writes\ntables of version 3\nruns: 0 (0 on 0 nodes)"), "{found}");
+    assert!(found.contains("it takes writes\ntables of version 4\nruns: 0 (0 on 0 nodes)"), "{found}");
 }

@@ -44,6 +44,11 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX ptc_values_removed ON ptc_values (removed) WHERE removed IS NOT NULL;
     UPDATE ptc_values SET removed = now() WHERE value IS NULL;
 ",
+    // Removed logs leave their rows for a day: neither the sweep nor the list of runs may read them all.
+    "
+    CREATE INDEX ptc_leases_removed ON ptc_leases (until) WHERE holder = '';
+    CREATE INDEX ptc_leases_held ON ptc_leases (log) WHERE holder <> '';
+",
 ];
 
 /// One node at a time migrates: the key of the advisory lock that it takes, \"ptc\" in ASCII.
