@@ -310,6 +310,50 @@ fn a_task_of_a_node_that_was_killed_goes_on_at_another_one() {
 }
 
 #[test]
+fn of_nodes_that_start_together_one_goes_on_with_a_task() {
+    let Some(Nodes { mut nodes, _config, _database }) = Nodes::start(1, &["--lease", "1s"]) else { return };
+    let mut client = offering(&nodes[0], "2025-11-25");
+    let mut tasks = Vec::new();
+    for _ in 0..6 {
+        let mut params = program(&FORM.replace("[:value 0 \"action\"]", "[:reason]"));
+        params["task"] = json!({});
+        let begun = request(&nodes[0], &mut client, "tools/call", params);
+        let named = json!({ "taskId": begun["result"]["task"]["taskId"] });
+        eventually("the task asks", || {
+            request(&nodes[0], &mut client, "tasks/get", named.clone())["result"]["status"]
+                == "input_required"
+        });
+        tasks.push(named);
+    }
+    // With SIGKILL.
+    drop(nodes.remove(0));
+    let state = _database.url();
+    let is_interrupted = || {
+        let listed = run_ptc(&["runs", "list", "--output", "json", "--state", &state], "").stdout;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        listed["runs"].as_array().unwrap().iter().all(|run| run["status"] == "interrupted")
+    };
+    eventually("its leases are over", is_interrupted);
+    let flags = _config.flags(&["--state", &state, "--lease", "1s", "--timeout", "60s"]);
+    let nodes: Vec<WebServer> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..3).map(|_| scope.spawn(|| WebServer::start(&flags))).collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    for named in tasks {
+        for node in &nodes {
+            let mut answer = Value::Null;
+            eventually("it answers", || {
+                let body = client.body("tasks/result", named.clone());
+                let said = node.ask("POST", &client.headers(), &body);
+                answer = if said.status == 200 { messages(&said).pop().unwrap() } else { Value::Null };
+                said.status == 200
+            });
+            assert_eq!(text_of(&answer["result"]), ":outcome_unknown", "{answer}");
+        }
+    }
+}
+
+#[test]
 fn a_client_that_goes_away_cancels_its_call_at_the_other_node() {
     let Some(Nodes { nodes, _config, _database }) = Nodes::start(2, &[]) else { return };
     let able = json!({ "elicitation": {} });

@@ -253,6 +253,12 @@ impl DetachedRuns {
                 // The process has ended between both.
                 store.forget(run);
             }
+            // Of nodes that start at the same time one goes on with it; the others ask that one.
+            if let (None, Some((run, _)), true) = (&stored.end, &stored.run, goes_on && store.is_shared())
+                && !store.claim(run).await.unwrap_or(false)
+            {
+                continue;
+            }
             unfinished.extend(self.take_in(id, stored, Duration::from_millis(left), goes_on));
         }
         unfinished

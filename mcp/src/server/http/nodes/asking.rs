@@ -35,14 +35,22 @@ const SMALL: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct OpenAsks {
     next: AtomicU64,
-    replies: Mutex<HashMap<u64, mpsc::Sender<Reply>>>,
+    replies: Mutex<HashMap<u64, OpenAsk>>,
+}
+
+/// Where the answer to a request goes.
+struct OpenAsk {
+    /// The node that answers: the first that has said something. Several nodes can have a call that is over.
+    node: Option<String>,
+    replies: mpsc::Sender<Reply>,
 }
 
 impl OpenAsks {
-    /// Passes on a part of an answer.
-    pub(super) fn pass_on(&self, id: u64, reply: Reply) {
+    /// Passes on a part of an answer of a node. Parts of other nodes are dropped.
+    pub(super) fn pass_on(&self, from: String, id: u64, reply: Reply) {
         let mut open = self.replies.locked();
-        if open.get(&id).is_some_and(|replies| replies.try_send(reply).is_err()) {
+        let Some(ask) = open.get_mut(&id) else { return };
+        if *ask.node.get_or_insert_with(|| from.clone()) == from && ask.replies.try_send(reply).is_err() {
             open.remove(&id);
         }
     }
@@ -73,7 +81,7 @@ impl Nodes {
         if open.len() >= MOST {
             return None;
         }
-        open.insert(id, sender);
+        open.insert(id, OpenAsk { node: None, replies: sender });
         Some(Ask { nodes: self.clone(), id, replies, is_over: false })
     }
 

@@ -180,7 +180,7 @@ impl Nodes {
                     }
                     match message {
                         NodeMessage::Reply { to, id, reply } if to == self.name => {
-                            self.open.pass_on(id, reply)
+                            self.open.pass_on(from, id, reply)
                         }
                         NodeMessage::Reply { .. } => {}
                         message => handle(from, message),
