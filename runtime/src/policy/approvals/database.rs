@@ -12,6 +12,9 @@ const QUESTION: &str = "approval/";
 /// Keys of answers begin so, before the id.
 const ANSWER: &str = "approval-answer/";
 
+/// How long an answer stays that no question has used, in seconds.
+const DAY: u64 = 24 * 3_600;
+
 /// Most removals that are tried while the database is away, and how long one waits for the next try, in seconds.
 const REMOVALS: u32 = 5;
 
@@ -36,6 +39,13 @@ impl ApprovalDatabase {
             match serde_json::from_slice::<WaitingQuestion>(&text) {
                 Ok(question) if question.id == id && question.until >= now() => waiting.push(question),
                 Ok(_) | Err(_) => self.remove(id).await.map_err(failed)?,
+            }
+        }
+        // Answers to questions that had been withdrawn.
+        for (key, text) in self.0.notes(ANSWER).await.map_err(failed)? {
+            let answer = serde_json::from_slice::<AnswerText>(&text);
+            if answer.map_or(true, |answer| answer.given.saturating_add(DAY) < now()) {
+                self.0.note(&key, None).await.map_err(failed)?;
             }
         }
         Ok(waiting)

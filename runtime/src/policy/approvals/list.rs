@@ -75,7 +75,7 @@ pub(super) struct AnswerText {
     any: bool,
     pub(super) by: String,
     /// When it was given, in seconds since 1970.
-    given: u64,
+    pub(super) given: u64,
 }
 
 /// Seconds since 1970.

@@ -63,6 +63,19 @@ async fn a_question_whose_time_is_over_is_removed_with_its_answer() {
 }
 
 #[tokio::test]
+async fn an_answer_to_a_withdrawn_question_does_not_stay_for_ever() {
+    let (_home, [_, list]) = lists();
+    for (id, given) in [("old", 1), ("new", now())] {
+        let (id, digest, by) = (id.to_owned(), "d".to_owned(), "me".to_owned());
+        let answer = AnswerText { id, digest, approve: true, any: false, by, given };
+        let Place::Database(database) = &list.0 else { panic!("it is in a database") };
+        database.answer(&answer).await.unwrap();
+    }
+    list.waiting().await.unwrap();
+    assert!(list.read_answer("old").await.is_none() && list.read_answer("new").await.is_some());
+}
+
+#[tokio::test]
 async fn a_file_counts_for_the_id_in_its_name_alone() {
     let home = tempfile::tempdir().unwrap();
     let folder = ApprovalFolder::new(ApprovalList::folder_below(home.path()));
