@@ -43,7 +43,7 @@ struct State {
     decided: [AtomicU64; 3],
 }
 
-/// Where uses of limits are stored.
+/// Where uses of limits are stored, and where questions wait if nodes share a database.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyState<'s> {
     /// The database that nodes share.
@@ -103,6 +103,7 @@ impl SharedPolicy {
         secrets: SecretRegistry,
     ) -> SharedPolicy {
         let mut approvals = approvals;
+        // A question that one node asks can be answered at any other one.
         if let (Some(list), Some(nodes)) = (&mut approvals.list, &state.nodes) {
             *list = ApprovalList::in_database(nodes.clone());
         }

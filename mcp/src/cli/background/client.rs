@@ -110,12 +110,12 @@ impl Background {
     /// # Errors
     /// It has not ended in time.
     pub(super) fn stop(&self) -> io::Result<()> {
-        // A handle of the process, since its number may be that of another one afterwards. Without one it is gone.
+        // A handle of the process, since its number may be that of another one afterwards.
         let pid = i32::try_from(self.state.process).ok().and_then(Pid::from_raw);
-        let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
-            return Ok(());
-        };
+        let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         ask(&self.socket, &Request::Stop, END_PATIENCE);
+        // It is gone already, or the system has no handles (some containers forbid them): its answer has to do.
+        let Some(process) = process else { return Ok(()) };
         let patience = Timespec { tv_sec: GONE_PATIENCE, tv_nsec: 0 };
         let mut ended = [PollFd::new(&process, PollFlags::IN)];
         if retry_on_intr(|| poll(&mut ended, Some(&patience)))? == 0 {

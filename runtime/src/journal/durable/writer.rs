@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout_at};
 
 /// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
 const GATHERED: Duration = Duration::from_millis(2);
@@ -46,7 +46,8 @@ pub(super) async fn write(
                 writer.renew().await;
                 writer.retry().await;
             }
-            () = tokio::time::sleep(HELD_RETRY), if !writer.held.is_empty() => writer.retry().await,
+            // At a fixed time: records of other runs that arrive all the time must not put it off.
+            () = sleep_until(writer.retry_at), if !writer.held.is_empty() => writer.retry().await,
         }
     }
 }
@@ -101,13 +102,16 @@ struct LogWriter {
     /// What could not be stored: a journal has no holes, so it goes first next time.
     unsaved: HashMap<Arc<str>, Append>,
     held: Held,
+    /// When those that are held are tried again.
+    retry_at: Instant,
     renewed: Instant,
 }
 
 impl LogWriter {
     fn new(store: Arc<dyn Store>, holder: RunHolder) -> LogWriter {
         let (leases, texts, unsaved, held) = Default::default();
-        LogWriter { store, holder, leases, texts, unsaved, held, renewed: Instant::now() }
+        let now = Instant::now();
+        LogWriter { store, holder, leases, texts, unsaved, held, retry_at: now, renewed: now }
     }
 
     /// Writes the records of some runs, those of different runs at the same time.
@@ -176,6 +180,9 @@ impl LogWriter {
     fn hold(&mut self, run: Arc<str>, mut held: Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>) {
         held.retain(|(_, ack)| !ack.is_closed());
         if !held.is_empty() {
+            if self.held.is_empty() {
+                self.retry_at = Instant::now() + HELD_RETRY;
+            }
             self.held.insert(run, held);
         }
     }
@@ -250,6 +257,7 @@ impl LogWriter {
     async fn retry(&mut self) {
         let unsaved = std::mem::take(&mut self.unsaved).into_values().collect();
         self.write((unsaved, Acks::new())).await;
+        self.retry_at = Instant::now() + HELD_RETRY;
     }
 
     /// Keeps the runs of this process. One that cannot be renewed now is renewed next time, or lost.

@@ -15,7 +15,7 @@ const ANSWER: &str = "approval-answer/";
 /// How long an answer stays that no question has used, in seconds.
 const DAY: u64 = 24 * 3_600;
 
-/// Most removals that are tried while the database is away, and how long one waits for the next try, in seconds.
+/// How often a removal is tried while the database is away. The pause before the next try grows by a second each time.
 const REMOVALS: u32 = 5;
 
 /// The questions in a database.

@@ -52,7 +52,8 @@ const MOST_IN_GROUP: usize = 50;
 /// Who answers questions, and for how long they wait.
 #[derive(Clone)]
 pub struct ApprovalSettings {
-    /// Where questions are listed for `ptc approvals`. `None`: they are not.
+    /// Where questions are listed for `ptc approvals`. `None`: they are not. Nodes that share a database list them there
+    /// instead.
     pub list: Option<ApprovalList>,
     /// A service that answers.
     pub webhook: Option<ApprovalWebhook>,
