@@ -23,9 +23,30 @@ import subprocess
 import sys
 
 # From top to bottom: a crate uses only crates behind it.
-CRATES = ["benches", "mcp", "python", "runtime", "compiler", "vm"]
+CRATES = [
+    "benches",
+    "mcp",
+    "server",
+    "python",
+    "runtime",
+    "agent",
+    "engine",
+    "upstream",
+    "calls",
+    "base",
+    "compiler",
+    "vm",
+]
 # Crates that are not in a folder of their name at the top.
-FOLDERS = {"python": "runtime/python"}
+FOLDERS = {
+    "server": "mcp/server",
+    "python": "runtime/python",
+    "agent": "runtime/agent",
+    "engine": "runtime/engine",
+    "upstream": "runtime/upstream",
+    "calls": "runtime/calls",
+    "base": "runtime/base",
+}
 PICTURE = os.path.join("docs", "design", "rooms.md")
 MOST_FILES = 15
 MOST_LINES = 600

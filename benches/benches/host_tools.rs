@@ -6,9 +6,10 @@
 //! of difference is one microsecond a call.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ptc_runtime::limits::Limits;
+use ptc_calls::limits::Limits;
+use ptc_calls::{Effect, HostTool, RunOptions};
+use ptc_engine::Runtime;
 use ptc_runtime::schemars::JsonSchema;
-use ptc_runtime::{Effect, HostTool, RunOptions, Runtime};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::hint::black_box;

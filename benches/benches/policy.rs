@@ -1,9 +1,9 @@
 //! Benchmark of one decision of a policy with 200 rules.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ptc_runtime::asker::CallAsker;
-use ptc_runtime::policy::{Policy, Subject};
-use ptc_runtime::tools::{CallTarget, UpstreamTool};
+use ptc_calls::asker::CallAsker;
+use ptc_calls::policy::{Policy, Subject};
+use ptc_calls::tools::{CallTarget, UpstreamTool};
 use std::fmt::Write as _;
 use std::hint::black_box;
 

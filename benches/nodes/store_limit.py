@@ -4,7 +4,7 @@
 usage: store_limit.py [--ptc PATH] [--nodes 1,4,16,100] [--seconds S] [--writes N]
 
 Simulates nodes by connections of `pgbench`, which execute the statements of one run that makes --writes (2) calls: begin of the log, two
-records for each further call, one for its last answer, removal of the log. (Those of `runtime/src/store/postgres`; a test of this file's
+records for each further call, one for its last answer, removal of the log. (Those of `runtime/base/src/store/postgres`; a test of this file's
 texts is that the runs leave nothing behind.) Each connection also renews a lease now and then. Prints one Markdown table: runs a second,
 time of one run, requests, bytes of write-ahead log and most locks held at once for each number of nodes.
 

@@ -4,19 +4,19 @@
 
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-use ptc_mcp::redact::{Form, RedactingWriter, shapes};
-use ptc_mcp::server::outbox::Lines;
-use ptc_mcp::server::stdio::serve;
-use ptc_mcp::server::{ClientConnection, Gate, GateLimits, Handler, ParkingLimits, Surface};
-use ptc_mcp::tools::catalog::{CatalogView, ServerView};
-use ptc_mcp::tools::lisp_eval::Evaluator;
-use ptc_mcp::tools::registry::MoreTools;
-use ptc_mcp::tools::{Cancel, Facts, Registry};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Outcome, RenderedValue};
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::watcher::RunWatcher;
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Outcome, RenderedValue};
+use ptc_calls::watcher::RunWatcher;
+use ptc_server::redact::{Form, RedactingWriter, shapes};
+use ptc_server::server::outbox::Lines;
+use ptc_server::server::stdio::serve;
+use ptc_server::server::{ClientConnection, Gate, GateLimits, Handler, ParkingLimits, Surface};
+use ptc_server::tools::catalog::{CatalogView, ServerView};
+use ptc_server::tools::lisp_eval::Evaluator;
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::{Cancel, Facts, Registry};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::sync::Arc;

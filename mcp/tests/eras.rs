@@ -1,14 +1,14 @@
 //! Tests of the two protocol eras, which the shape of each message tells apart.
 
-use ptc_mcp::protocol::Frame;
-use ptc_mcp::server::{Action, ConnectionState, Handler, Outbox, Route, Surface};
-use ptc_mcp::tools::lisp_eval::Evaluator;
-use ptc_mcp::tools::registry::MoreTools;
-use ptc_mcp::tools::{Cancel, Facts, Registry};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Effect, Outcome, RenderedValue};
-use ptc_runtime::watcher::RunWatcher;
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{CallFault, CallRecord, CallStatus, Effect, Outcome, RenderedValue};
+use ptc_calls::watcher::RunWatcher;
+use ptc_server::protocol::Frame;
+use ptc_server::server::{Action, ConnectionState, Handler, Outbox, Route, Surface};
+use ptc_server::tools::lisp_eval::Evaluator;
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::{Cancel, Facts, Registry};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Tests that the file tools cannot leave their folders, by any argument that takes a path.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-use ptc_mcp::files::{FileRoots, FileUtilities};
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::SpillStore;
-use ptc_runtime::tasks::StopFlag;
-use ptc_runtime::upstream::{AnswerWriter, ResultSink};
+use ptc_base::secrets::SecretRegistry;
+use ptc_base::spill::SpillStore;
+use ptc_base::tasks::StopFlag;
+use ptc_server::files::{FileRoots, FileUtilities};
+use ptc_upstream::{AnswerWriter, ResultSink};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -239,7 +239,7 @@ fn folders_are_gone_through_without_leaving_them() {
 
 #[test]
 fn kept_results_are_hidden() {
-    let options = ptc_runtime::spill::SpillOptions::default();
+    let options = ptc_base::spill::SpillOptions::default();
     let store = SpillStore::open(&options, SecretRegistry::new()).expect("a store");
     let kept = store.keep(b"kept").expect("kept");
     let whole = kept.path().to_owned();

@@ -1,15 +1,15 @@
 //! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc-mcp`.
 
-use ptc_compiler::diagnostic::Diagnostic;
-use ptc_mcp::answer::caps::Profile;
-use ptc_mcp::answer::profile::apply;
-use ptc_mcp::answer::record::Record;
-use ptc_mcp::answer::schema::Schema;
-use ptc_mcp::answer::{Content, RefusalReason, ToolResult};
-use ptc_runtime::outcome::{
+use ptc_calls::outcome::{
     CallFault, CallRecord, CallStatus, Effect, Failure, JsonRefusal, Media, MediaKind, Outcome,
     RenderedValue, Report, Usage,
 };
+use ptc_compiler::diagnostic::Diagnostic;
+use ptc_server::answer::caps::Profile;
+use ptc_server::answer::profile::apply;
+use ptc_server::answer::record::Record;
+use ptc_server::answer::schema::Schema;
+use ptc_server::answer::{Content, RefusalReason, ToolResult};
 use ptc_vm::{Reason, Span};
 use serde_json::json;
 use std::time::Duration;

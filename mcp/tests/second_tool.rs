@@ -1,18 +1,20 @@
 //! Tests with a tool other than `lisp_eval`: what it takes to add one, and how the server runs it.
 
-use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::arguments::GivenArguments;
-use ptc_mcp::protocol::{Era, Id};
-use ptc_mcp::server::{ClientConnection, Gate, GateLimits, Handler, Outbox, ParkingLimits, Route, Surface};
-use ptc_mcp::tools::lisp_eval::Evaluator;
-use ptc_mcp::tools::registry::MoreTools;
-use ptc_mcp::tools::{
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::watcher::RunWatcher;
+use ptc_server::answer::{Content, ToolResult};
+use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::protocol::{Era, Id};
+use ptc_server::server::{
+    ClientConnection, Gate, GateLimits, Handler, Outbox, ParkingLimits, Route, Surface,
+};
+use ptc_server::tools::lisp_eval::Evaluator;
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::{
     Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Responder, Tool, ToolAnnotations,
     ToolAnswer,
 };
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::watcher::RunWatcher;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

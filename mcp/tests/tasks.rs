@@ -8,18 +8,18 @@
     reason = "tasks of a test end with it, and a broken one is loud"
 )]
 
-use ptc_mcp::server::outbox::Lines;
-use ptc_mcp::server::{
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Failure, Outcome, RenderedValue};
+use ptc_calls::watcher::RunWatcher;
+use ptc_server::server::outbox::Lines;
+use ptc_server::server::{
     ClientConnection, DetachedLimits, DetachedRuns, Gate, GateLimits, Handler, ParkingLimits, Surface,
 };
-use ptc_mcp::tools::lisp_eval::Evaluator;
-use ptc_mcp::tools::lisp_run::LispRun;
-use ptc_mcp::tools::registry::MoreTools;
-use ptc_mcp::tools::{Cancel, Facts, Registry};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Outcome, RenderedValue};
-use ptc_runtime::watcher::RunWatcher;
+use ptc_server::tools::lisp_eval::Evaluator;
+use ptc_server::tools::lisp_run::LispRun;
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::{Cancel, Facts, Registry};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,13 +5,14 @@
 use crate::common;
 use async_trait::async_trait;
 use common::script::{Script, failure, run, runtime, statuses, tool};
-use ptc_runtime::agent::{
+use ptc_agent::{
     Agent, AgentFailure, AgentLimits, AgentReason, AttemptKind, AttemptStatus, Continuation,
     ContinuationGuard, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest, MatchedCall,
 };
-use ptc_runtime::limits::Limits;
-use ptc_runtime::outcome::CallRecord;
-use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::outcome::CallRecord;
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

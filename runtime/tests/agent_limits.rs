@@ -4,11 +4,12 @@
 
 use crate::common;
 use common::script::{Script, failure, run, runtime, statuses, tool};
-use ptc_runtime::agent::{Agent, AgentLimits, AgentReason, AttemptStatus, LlmReply, MatchedCall, TokenUsage};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::outcome::CallStatus;
-use ptc_runtime::secrets::{Credential, SecretRegistry};
-use ptc_runtime::{Effect, HostTool, NoArguments, Runtime, RuntimeConfig};
+use ptc_agent::{Agent, AgentLimits, AgentReason, AttemptStatus, LlmReply, MatchedCall, TokenUsage};
+use ptc_base::secrets::{Credential, SecretRegistry};
+use ptc_calls::limits::Limits;
+use ptc_calls::outcome::CallStatus;
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::{Runtime, RuntimeConfig};
 use serde_json::json;
 use std::convert::Infallible;
 use std::time::Duration;

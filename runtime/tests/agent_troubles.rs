@@ -3,8 +3,9 @@
 
 use crate::common;
 use async_trait::async_trait;
-use ptc_runtime::agent::{Agent, AgentReason, AgentStep, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};
-use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};
+use ptc_agent::{Agent, AgentReason, AgentStep, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};

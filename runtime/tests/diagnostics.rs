@@ -7,10 +7,10 @@
 
 use crate::common;
 use common::programs::{options, runtime};
-use ptc_runtime::Runtime;
-use ptc_runtime::limits::{LimitTable, Limits};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Palette};
+use ptc_calls::limits::{LimitTable, Limits};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Failure, Palette};
+use ptc_engine::Runtime;
 use ptc_vm::Reason;
 use std::path::{Path, PathBuf};
 

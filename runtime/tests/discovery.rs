@@ -3,11 +3,11 @@
 use crate::common;
 use common::listing::{Listings, file_tools, issue_tools, start};
 use common::programs::{failure, options, run, value};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::UpstreamState;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_upstream::UpstreamState;
 use serde_json::json;
 
 /// Two servers with loaded tools.

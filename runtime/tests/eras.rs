@@ -4,10 +4,10 @@
 
 use crate::common;
 use common::{call, entry, request, upstream, upstream_with};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::tools::SnapshotMode;
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::json;
 use std::time::Duration;
 

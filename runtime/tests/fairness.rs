@@ -7,9 +7,9 @@
 use crate::common;
 use common::entry;
 use common::programs::{options, runtime_of};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::{Capacity, Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Capacity, Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::Reason;
 use std::time::Duration;
 

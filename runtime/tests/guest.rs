@@ -3,16 +3,16 @@
 
 use crate::common;
 use common::memory::MemoryServer;
-use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
-use ptc_runtime::guest::{CallId, Guest, GuestContext, MakeGuest, Progress, Reply, TaskHandle};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::outcome::{
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::limits::Limits;
+use ptc_calls::outcome::{
     CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
 };
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::{LookUp, Notation};
-use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::tools::{LookUp, Notation};
+use ptc_calls::watcher::RunWatcher;
+use ptc_engine::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
+use ptc_engine::guest::{CallId, Guest, GuestContext, MakeGuest, Progress, Reply, TaskHandle};
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::{Class, InterruptKind};
 use serde_json::{Value, json};
 use std::collections::VecDeque;

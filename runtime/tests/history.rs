@@ -1,9 +1,10 @@
 //! The namespace `log/`: programs query the records of earlier runs.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-use ptc_runtime::history::{TurnHistory, introspection};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::{Effect, HostTool, NoArguments, RunOptions, Runtime, RuntimeConfig, Scope};
+use ptc_calls::limits::Limits;
+use ptc_calls::{Effect, HostTool, NoArguments, RunOptions};
+use ptc_engine::history::{TurnHistory, introspection};
+use ptc_engine::{Runtime, RuntimeConfig, Scope};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ async fn turn_logs_are_read_whole_or_not_at_all() {
 #[tokio::test]
 async fn runs_of_agents_are_turns_too() {
     use async_trait::async_trait;
-    use ptc_runtime::agent::{Agent, Llm, LlmError, LlmReply, LlmRequest};
+    use ptc_agent::{Agent, Llm, LlmError, LlmReply, LlmRequest};
 
     struct Says(&'static str);
 
@@ -181,7 +182,7 @@ async fn runs_of_agents_are_turns_too() {
     let agent = Agent::new("?").child("five", child);
     let step = agent.run(&runtime, Arc::new(Says("(tool/five {}) (nope)")), &json!({})).await;
     let history = Arc::new(TurnHistory::new());
-    history.add_step("mission", &step);
+    step.record(&history, "mission");
     let place = place(&runtime, &history);
     let program = "(map (juxt :correlation_id :driver :turns :failed) (log/sessions-all))";
     let told = value(&place, program).await;

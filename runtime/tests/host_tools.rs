@@ -3,14 +3,13 @@
 
 use crate::common;
 use common::programs::options;
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallStatus, Outcome};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{CallFault, CallStatus, Outcome};
+use ptc_calls::{Effect, HostTool, NoArguments, ValueError};
+use ptc_engine::session::SessionLimits;
+use ptc_engine::{Prelude, RunEvent, Runtime, RuntimeConfig, Scope, StartError};
 use ptc_runtime::schemars::JsonSchema;
-use ptc_runtime::session::SessionLimits;
-use ptc_runtime::{
-    Effect, HostTool, NoArguments, Prelude, RunEvent, Runtime, RuntimeConfig, Scope, StartError, ValueError,
-};
 use ptc_vm::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

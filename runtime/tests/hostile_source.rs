@@ -1,10 +1,10 @@
 //! Compiling is part of a run: it obeys the run's deadline, cancellation and memory limit, and delays no other run.
 
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{FailureKind, Outcome};
-use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{FailureKind, Outcome};
+use ptc_calls::watcher::RunWatcher;
+use ptc_engine::{Runtime, RuntimeConfig};
 use ptc_vm::Reason;
 use std::time::{Duration, Instant};
 

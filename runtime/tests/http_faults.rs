@@ -5,12 +5,10 @@ use crate::common;
 use common::http::{Got, HttpServer, Reply, Step, free_port};
 use common::remote::{RemoteServer, Style, event, name, result, spec, tool};
 use common::{call, request, upstream_with};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{
-    HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault, UpstreamState,
-};
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::tools::SnapshotMode;
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,12 +6,12 @@
 use crate::common;
 use common::http::{Got, HttpServer, Reply, Step, chunk, free_port};
 use common::provider::{BOTH, KEY, Provider, TextEnd, failing};
-use ptc_runtime::Runtime;
-use ptc_runtime::agent::{
+use ptc_agent::{
     Agent, AgentLimits, AgentReason, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
     ModelOptions, TokenUsage, model,
 };
-use ptc_runtime::secrets::{Credential, SecretRegistry};
+use ptc_base::secrets::{Credential, SecretRegistry};
+use ptc_engine::Runtime;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

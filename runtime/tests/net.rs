@@ -4,11 +4,11 @@
 
 use crate::common;
 use common::http::{Authority, Got, HttpServer, Reply, Step, free_port};
-use ptc_runtime::net::{
+use ptc_base::net::{
     ClientCertificate, ClientOptions, Headers, HttpClient, Method, NetError, NetFault, Request, TlsOptions,
     remedy,
 };
-use ptc_runtime::secrets::{Credential, SecretRegistry};
+use ptc_base::secrets::{Credential, SecretRegistry};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::pin::pin;

@@ -3,11 +3,11 @@
 use crate::common;
 use common::entry;
 use common::programs::{run, runtime_of, value};
-use ptc_runtime::config::{ServerEntry, Startup};
-use ptc_runtime::outcome::{CallFault, CallStatus};
-use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::UpstreamState;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::outcome::{CallFault, CallStatus};
+use ptc_calls::tools::SnapshotMode;
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_upstream::UpstreamState;
+use ptc_upstream::config::{ServerEntry, Startup};
 
 fn lenient(name: &str, arguments: &[&str]) -> ServerEntry {
     let mut entry = entry(name, arguments);

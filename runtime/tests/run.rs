@@ -2,10 +2,10 @@
 
 use crate::common;
 use common::programs::{failure, options, run, runtime, runtime_of, value};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallStatus, Completion, JsonRefusal, Palette, Position};
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{CallFault, CallStatus, Completion, JsonRefusal, Palette, Position};
+use ptc_engine::{Runtime, StartPolicy};
 use ptc_vm::Reason;
 use std::task::Poll;
 

@@ -1,9 +1,9 @@
 //! Results that are spilled to files: their layout, partial reads, limits, and the cleanup after dead processes.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};
-use ptc_runtime::tasks::StopFlag;
+use ptc_base::secrets::SecretRegistry;
+use ptc_base::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};
+use ptc_base::tasks::StopFlag;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! answer.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{SpillOptions, SpillStore};
+use ptc_base::secrets::SecretRegistry;
+use ptc_base::spill::{SpillOptions, SpillStore};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -3,14 +3,14 @@
 use crate::common;
 use common::programs::{failure, options, run, runtime, runtime_of, value};
 use common::{entry, fake_server};
-use ptc_runtime::config::{ServerEntry, Startup};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::metrics::PtcMetrics;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallStatus, Effect, Media, MediaKind};
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::UpstreamState;
-use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::limits::Limits;
+use ptc_calls::metrics::PtcMetrics;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{CallFault, CallStatus, Effect, Media, MediaKind};
+use ptc_engine::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_upstream::UpstreamState;
+use ptc_upstream::config::{ServerEntry, Startup};
 use ptc_vm::Reason;
 use std::sync::{Arc, Mutex};
 
@@ -254,7 +254,7 @@ async fn start_up_is_strict_or_lenient() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let observer = {
         let seen = seen.clone();
-        Arc::new(move |event: ptc_runtime::StartEvent| {
+        Arc::new(move |event: ptc_engine::StartEvent| {
             let what = match event.progress {
                 StartProgress::Starting => "starting",
                 StartProgress::Ready { .. } => "ready",

@@ -7,7 +7,7 @@ use crate::common;
 use common::listing::{Listings, start};
 use common::programs::{failure, run, value};
 use ptc_compiler::diagnostic::Palette;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_engine::{Runtime, StartPolicy};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

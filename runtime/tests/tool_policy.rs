@@ -3,12 +3,12 @@
 use crate::common;
 use common::entry;
 use common::programs::{failure, run, runtime_of, value};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::outcome::{CallFault, CallStatus};
-use ptc_runtime::policy::{NameRule, PinLock, PinMode, Pins, ToolPattern, ToolPolicy};
-use ptc_runtime::tools::{Catalog, SnapshotMode};
-use ptc_runtime::upstream::CallLimits;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::outcome::{CallFault, CallStatus};
+use ptc_calls::policy::{NameRule, PinLock, PinMode, Pins, ToolPattern, ToolPolicy};
+use ptc_calls::tools::{Catalog, SnapshotMode};
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_upstream::CallLimits;
+use ptc_upstream::config::ServerEntry;
 use std::sync::Arc;
 
 fn patterns(texts: &[&str]) -> Vec<ToolPattern> {

@@ -7,12 +7,10 @@ use common::remote::{event, name, result, spec, tool};
 use common::{call, request, upstream_with};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{
-    HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault, UpstreamState,
-};
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::tools::SnapshotMode;
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

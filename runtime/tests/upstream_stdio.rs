@@ -3,10 +3,10 @@
 
 use crate::common;
 use common::{call, entry, entry_with, is_alive, request, upstream, upstream_with};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::{Credential, SecretRegistry};
-use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{CallResult, ResultSink, StdioSpec, Upstream, UpstreamFault, UpstreamState};
+use ptc_base::secrets::{Credential, SecretRegistry};
+use ptc_calls::tools::SnapshotMode;
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{CallResult, ResultSink, StdioSpec, Upstream, UpstreamFault, UpstreamState};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

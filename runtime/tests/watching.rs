@@ -4,12 +4,12 @@
 use crate::common;
 use common::entry;
 use common::programs::{options, runtime_of};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallRecord, Outcome};
-use ptc_runtime::session::SessionLimits;
-use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{CallRecord, Outcome};
+use ptc_calls::watcher::RunWatcher;
+use ptc_engine::session::SessionLimits;
+use ptc_engine::{Runtime, StartPolicy};
 use ptc_vm::Reason;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

@@ -10,7 +10,8 @@ static REWRITING: std::sync::Mutex<()> = std::sync::Mutex::new(());
 /// `PTC_BLESS=1` writes it.
 pub(super) fn assert_section(file: &str, name: &str, text: &str) {
     let _rewriting = REWRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(file);
+    let folders = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let path = folders.map(|folder| folder.join("docs").join(file)).find(|path| path.exists()).expect(file);
     let document =
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (before, rest) = document

@@ -3,10 +3,10 @@
 //! All calls take equally long, so answers leave in the order of the calls. One thread with a queue is
 //! therefore enough, and the server costs almost nothing compared with what it measures.
 
-use ptc_mcp::protocol::params::Params;
-use ptc_mcp::protocol::version::Version;
-use ptc_mcp::protocol::{Frame, Message, RpcError, ServerMessage};
-use ptc_mcp::server::outbox::write_line;
+use ptc_server::protocol::params::Params;
+use ptc_server::protocol::version::Version;
+use ptc_server::protocol::{Frame, Message, RpcError, ServerMessage};
+use ptc_server::server::outbox::write_line;
 use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc;

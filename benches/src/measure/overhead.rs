@@ -5,8 +5,8 @@
 
 use super::pmap::{self, BareClient};
 use super::{clock, delay_server};
-use ptc_runtime::Runtime;
-use ptc_runtime::config::ServerEntry;
+use ptc_engine::Runtime;
+use ptc_upstream::config::ServerEntry;
 use std::io;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,8 @@
 //! program.
 
 use super::clock::cpu;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig};
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Prelude, Runtime, RuntimeConfig};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,9 +5,9 @@
 //! it reads the answers, in alternating rounds.
 
 use crate::measure::programs::Program;
-use ptc_mcp::redact::RedactingWriter;
-use ptc_mcp::server::lines::{self, Input};
-use ptc_mcp::server::output::Output;
+use ptc_server::redact::RedactingWriter;
+use ptc_server::server::lines::{self, Input};
+use ptc_server::server::output::Output;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 //! serde_json unescapes the text and parses it into its `Value`.
 
 use super::clock;
-use ptc_runtime::probe;
+use ptc_engine::probe;
 use ptc_vm::json::{Keys, encode};
 use ptc_vm::{Budget, Isolate, Value};
 use serde::Deserialize;

@@ -3,15 +3,15 @@
 //!
 //! The upstreams are processes of this binary with made-up tools of ordinary size.
 
-use ptc_mcp::answer::caps::Profile;
-use ptc_mcp::protocol::version::Version;
-use ptc_mcp::protocol::{Frame, Message, RpcError, ServerMessage};
-use ptc_mcp::server::outbox::write_line;
-use ptc_mcp::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
-use ptc_mcp::tools::registry::MoreTools;
-use ptc_mcp::tools::{Facts, Registry};
-use ptc_runtime::Runtime;
-use ptc_runtime::limits::Limits;
+use ptc_calls::limits::Limits;
+use ptc_engine::Runtime;
+use ptc_server::answer::caps::Profile;
+use ptc_server::protocol::version::Version;
+use ptc_server::protocol::{Frame, Message, RpcError, ServerMessage};
+use ptc_server::server::outbox::write_line;
+use ptc_server::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::{Facts, Registry};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Sizes {
 
 /// Measures the lists of a runtime after its servers have started.
 pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
-    let tools = |server: &ptc_runtime::ServerStatus| -> usize {
+    let tools = |server: &ptc_engine::ServerStatus| -> usize {
         let tools: Vec<Value> = server
             .tools
             .iter()

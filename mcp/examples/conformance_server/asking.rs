@@ -2,8 +2,8 @@
 //! client cannot be asked, and the answer says so.
 
 use crate::plain::{blocks, definition, text, texts};
-use ptc_mcp::protocol::arguments::GivenArguments;
-use ptc_mcp::tools::{Begun, CallContext, Definition, Facts, Job, Responder, Tool};
+use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::tools::{Begun, CallContext, Definition, Facts, Job, Responder, Tool};
 use serde_json::{Value, json};
 
 struct AskingTool {

@@ -3,11 +3,11 @@
 
 use crate::asking::form;
 use crate::plain::{definition, text};
-use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::RpcError;
-use ptc_mcp::protocol::arguments::GivenArguments;
-use ptc_mcp::protocol::borrowed::Raw;
-use ptc_mcp::tools::{Begun, CallContext, CallInputs, Definition, Facts, Responder, Tool};
+use ptc_server::answer::{Content, ToolResult};
+use ptc_server::protocol::RpcError;
+use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::protocol::borrowed::Raw;
+use ptc_server::tools::{Begun, CallContext, CallInputs, Definition, Facts, Responder, Tool};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::SystemRandom;
 use serde_json::{Map, Value, json};

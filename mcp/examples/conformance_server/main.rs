@@ -22,10 +22,10 @@ mod offerings;
 mod plain;
 mod tasks;
 
-use ptc_mcp::console;
-use ptc_mcp::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
-use ptc_mcp::server::{DetachedLimits, DetachedRuns, Gate, GateLimits, Handler, ParkingLimits, Surface};
-use ptc_mcp::tools::{Facts, Registry};
+use ptc_server::console;
+use ptc_server::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
+use ptc_server::server::{DetachedLimits, DetachedRuns, Gate, GateLimits, Handler, ParkingLimits, Surface};
+use ptc_server::tools::{Facts, Registry};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;

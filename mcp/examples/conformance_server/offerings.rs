@@ -2,9 +2,9 @@
 
 use crate::input_required::{elicitation, responses};
 use crate::plain::PNG;
-use ptc_mcp::protocol::params::Params;
-use ptc_mcp::protocol::{Era, RpcError};
-use ptc_mcp::server::Offerings;
+use ptc_server::protocol::params::Params;
+use ptc_server::protocol::{Era, RpcError};
+use ptc_server::server::Offerings;
 use serde_json::{Map, Value, json};
 
 /// How long a client may cache results, in milliseconds.

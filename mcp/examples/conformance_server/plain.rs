@@ -1,11 +1,11 @@
 //! Tools of the conformance server that answer: at once, after a while, or with an error.
 
-use ptc_mcp::answer::{Content, ToolAnswer, ToolResult};
-use ptc_mcp::protocol::RpcError;
-use ptc_mcp::protocol::arguments::GivenArguments;
-use ptc_mcp::protocol::log_level::LogLevel;
-use ptc_mcp::protocol::notify::LogMessage;
-use ptc_mcp::tools::{
+use ptc_server::answer::{Content, ToolAnswer, ToolResult};
+use ptc_server::protocol::RpcError;
+use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::protocol::log_level::LogLevel;
+use ptc_server::protocol::notify::LogMessage;
+use ptc_server::tools::{
     Begun, CallContext, CallInputs, Definition, Facts, Job, Responder, Tool, ToolAnnotations,
 };
 use serde_json::value::{RawValue, to_raw_value};

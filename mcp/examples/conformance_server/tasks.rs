@@ -3,9 +3,9 @@
 use crate::asking::form;
 use crate::input_required::{elicitation, responses};
 use crate::plain::{blocks, definition, text};
-use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::arguments::GivenArguments;
-use ptc_mcp::tools::{
+use ptc_server::answer::{Content, ToolResult};
+use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::tools::{
     Begun, CallContext, CallInputs, Definition, Facts, Job, Reporter, Responder, TaskSupport, Tool,
 };
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ impl Tool for TaskTool {
             return reply.with(&text(&format!("Hello, {name}!")));
         }
         let (kind, said) = (self.work, Value::Object(said).to_string());
-        Begun::Run(Job::new(0, move |mut reporter| -> ptc_mcp::tools::Cancel {
+        Begun::Run(Job::new(0, move |mut reporter| -> ptc_server::tools::Cancel {
             reporter.begun();
             let working = tokio::spawn(work(kind, arguments, said, reporter));
             Box::new(move || working.abort())

@@ -6,23 +6,23 @@ use super::flags::limits::parser;
 use super::flags::variables;
 use super::login::LoginFlags;
 use super::policy::flags::{PolicyFlags, refused};
-use crate::console::exit::{Abort, Exit};
-use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
-use crate::redact;
-use ptc_python::functions::FunctionTable;
-use ptc_runtime::broker::ResultCaching;
-use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
-use ptc_runtime::files;
-use ptc_runtime::journal::{DurableRuns, Recorder};
-use ptc_runtime::limits::Unit;
-use ptc_runtime::secrets::{Credential, names};
-use ptc_runtime::state::LearnedShapes;
-use ptc_runtime::tools::{SnapshotMode, qualified_name};
-use ptc_runtime::upstream::ClientFeatures;
-use ptc_runtime::{
+use ptc_base::files;
+use ptc_base::secrets::{Credential, names};
+use ptc_calls::journal::{DurableRuns, Recorder};
+use ptc_calls::limits::Unit;
+use ptc_calls::state::LearnedShapes;
+use ptc_calls::tools::{SnapshotMode, qualified_name};
+use ptc_engine::broker::ResultCaching;
+use ptc_engine::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
 };
+use ptc_python::functions::FunctionTable;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::progress::ProgressLine;
+use ptc_server::redact;
+use ptc_upstream::ClientFeatures;
+use ptc_upstream::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::pin::pin;

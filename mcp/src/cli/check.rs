@@ -3,11 +3,11 @@
 use super::OutputFormat;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::Source;
-use crate::answer::report::reports_json;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use ptc_runtime::Inspection;
+use ptc_engine::Inspection;
+use ptc_server::answer::report::reports_json;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
 use serde_json::json;
 
 /// Arguments of `ptc check`.

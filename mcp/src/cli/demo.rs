@@ -2,13 +2,13 @@
 
 use super::boot::boot_demo;
 use super::trace;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
 use crate::demo::{PROGRAM, Sample, report, server};
-use crate::redact::{self, Form, shapes};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::{self, Form, shapes};
 
 /// Arguments of `ptc demo`.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,10 @@
 //! The command `ptc disasm`, which prints the bytecode of a program.
 
 use super::flags::source::Source;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use ptc_runtime::Inspection;
+use ptc_engine::Inspection;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
 
 /// Arguments of `ptc disasm`.
 #[derive(Debug, clap::Args)]

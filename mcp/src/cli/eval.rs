@@ -5,13 +5,13 @@ use super::boot::Need;
 use super::flags::program::ProgramFlags;
 use super::flags::source::{Source, context};
 use super::replay::record::RecordFlags;
-use crate::answer::outcome::WholeOutcomeJson;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact::stdout_is_terminal;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::Outcome;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_server::answer::outcome::WholeOutcomeJson;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::stdout_is_terminal;
 
 /// Arguments of `ptc eval`.
 #[derive(Debug, clap::Args)]

@@ -4,12 +4,12 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
 use super::replay::record::RecordFlags;
-use crate::console::exit::{Abort, Exit};
-use crate::redact::{self, Form};
+use ptc_calls::outcome::Outcome;
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
-use ptc_runtime::outcome::Outcome;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact::{self, Form};
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
             let mut code = String::new();
             std::io::stdin().read_to_string(&mut code).map(|_| code)
         }
-        file => ptc_runtime::files::read_text(file.as_ref()),
+        file => ptc_base::files::read_text(file.as_ref()),
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
     let need = if LOOKING.iter().any(|name| code.contains(name)) { Need::All } else { Need::Script(&code) };

@@ -4,7 +4,7 @@
 //! Only signals whose default action would end the process are deferred: a command with handlers of its own waits by
 //! itself. The third signal ends the process all the same.
 
-use ptc_runtime::oauth::{ProcessHold, hold_process};
+use ptc_base::oauth::{ProcessHold, hold_process};
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::Mutex;

@@ -1,9 +1,9 @@
 //! The commands `ptc completions` and `ptc man`, made from the command line's own definition.
 
-use crate::console;
-use crate::console::exit::{Abort, Exit};
 use clap::Command;
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc completions`.

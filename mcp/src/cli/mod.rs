@@ -47,15 +47,15 @@ mod toolset;
 pub mod trace;
 pub mod ui;
 
-use crate::console::exit::{self, Abort, Exit};
-use crate::console::logging;
-use crate::console::{self, style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use ptc_runtime::config::names;
-use ptc_runtime::memory;
-use ptc_runtime::oauth::settle_for_good;
-use ptc_runtime::prelude_store::takes_panics_for_damage;
-use ptc_runtime::process;
+use ptc_base::memory;
+use ptc_base::oauth::settle_for_good;
+use ptc_base::process;
+use ptc_engine::prelude_store::takes_panics_for_damage;
+use ptc_server::console::exit::{self, Abort, Exit};
+use ptc_server::console::logging;
+use ptc_server::console::{self, style};
+use ptc_upstream::config::names;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 
 use super::boot::{UpstreamFlags, abort};
 use super::policy::warnings;
-use crate::console::exit::Abort;
 use clap::ValueEnum;
-use ptc_runtime::policy::{LOCK_FILE, PinLock};
-use ptc_runtime::tools::{ServerText, SnapshotMode};
-use ptc_runtime::{Reconfigured, Runtime};
+use ptc_calls::policy::{LOCK_FILE, PinLock};
+use ptc_calls::tools::{ServerText, SnapshotMode};
+use ptc_engine::{Reconfigured, Runtime};
+use ptc_server::console::exit::Abort;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,8 +1,8 @@
 //! Decides when `ptc serve` stops: on signals, or when its input ends before the server has started.
 
 use super::SETTLING;
-use ptc_runtime::oauth::settle_for_good;
-use ptc_runtime::tasks::{self, TaskOwner};
+use ptc_base::oauth::settle_for_good;
+use ptc_base::tasks::{self, TaskOwner};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -7,11 +7,11 @@ use super::flags::limits::LimitFlags;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::context;
 use super::replay::record::RecordFlags;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::progress::ToolLine;
-use crate::tools::lisp_task::{SolvedTask, TaskRequest};
-use ptc_runtime::upstream::ProgressListener;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::progress::ToolLine;
+use ptc_server::tools::lisp_task::{SolvedTask, TaskRequest};
+use ptc_upstream::ProgressListener;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

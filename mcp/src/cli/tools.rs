@@ -2,16 +2,16 @@
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
-use crate::answer::outcome::millis;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact::visible_line;
-use ptc_runtime::ServerStatus;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::tools::nearest;
-use ptc_runtime::tools::text::{list_entry, one_line};
-use ptc_runtime::upstream::UpstreamState;
+use ptc_calls::options::RunOptions;
+use ptc_calls::tools::nearest;
+use ptc_calls::tools::text::{list_entry, one_line};
+use ptc_engine::ServerStatus;
+use ptc_server::answer::outcome::millis;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::visible_line;
+use ptc_upstream::UpstreamState;
 use serde_json::{Value, json};
 
 /// Arguments of `ptc tools`.

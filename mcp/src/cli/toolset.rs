@@ -1,23 +1,23 @@
 //! The tools that `ptc serve` offers, built for each restricted view of the servers.
 
 use super::flags::proxy::ProxyParts;
-use crate::observe::CallRecorder;
-use crate::server::{DetachedRuns, Handler, Surface};
-use crate::tools::execute_program::{ExecuteProgram, ScriptLimits, ScriptSessions};
-use crate::tools::exposed::ExposedNames;
-use crate::tools::lisp_debug::LispDebug;
-use crate::tools::lisp_eval::Evaluator;
-use crate::tools::lisp_run::LispRun;
-use crate::tools::lisp_task::Tasks;
-use crate::tools::proxy::{ProxyDispatch, ProxyStorage};
-use crate::tools::registry::MoreTools;
-use crate::tools::session::{SessionQuotas, SessionTable, StoreAccess};
-use crate::tools::{Facts, Registry, Tool, execute_program, lisp_eval, lisp_run, lisp_task};
+use ptc_calls::limits::Limits;
+use ptc_calls::tools::ServerNames;
+use ptc_engine::Runtime;
+use ptc_engine::session::SessionLimits;
 use ptc_python::engine::Engine;
-use ptc_runtime::Runtime;
-use ptc_runtime::limits::Limits;
-use ptc_runtime::session::SessionLimits;
-use ptc_runtime::tools::ServerNames;
+use ptc_server::observe::CallRecorder;
+use ptc_server::server::{DetachedRuns, Handler, Surface};
+use ptc_server::tools::execute_program::{ExecuteProgram, ScriptLimits, ScriptSessions};
+use ptc_server::tools::exposed::ExposedNames;
+use ptc_server::tools::lisp_debug::LispDebug;
+use ptc_server::tools::lisp_eval::Evaluator;
+use ptc_server::tools::lisp_run::LispRun;
+use ptc_server::tools::lisp_task::Tasks;
+use ptc_server::tools::proxy::{ProxyDispatch, ProxyStorage};
+use ptc_server::tools::registry::MoreTools;
+use ptc_server::tools::session::{SessionQuotas, SessionTable, StoreAccess};
+use ptc_server::tools::{Facts, Registry, Tool, execute_program, lisp_eval, lisp_run, lisp_task};
 use std::sync::Arc;
 
 const LISP_INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \

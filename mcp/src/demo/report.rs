@@ -2,9 +2,9 @@
 
 use super::server::SampleServer;
 use super::{PROGRAM, Sample};
-use crate::console::style::Style;
-use ptc_runtime::metrics::PtcMetrics;
-use ptc_runtime::outcome::{CallRecord, CallStatus, Outcome};
+use ptc_calls::metrics::PtcMetrics;
+use ptc_calls::outcome::{CallRecord, CallStatus, Outcome};
+use ptc_server::console::style::Style;
 use std::fmt::Write;
 use std::time::Duration;
 

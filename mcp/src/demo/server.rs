@@ -1,9 +1,9 @@
 //! A small MCP server over stdio for sample tools, with the latency of a remote server.
 
-use crate::protocol::params::Params;
-use crate::protocol::version::Version;
-use crate::protocol::{Frame, Message, RpcError, ServerMessage};
-use crate::server::outbox::write_line;
+use ptc_server::protocol::params::Params;
+use ptc_server::protocol::version::Version;
+use ptc_server::protocol::{Frame, Message, RpcError, ServerMessage};
+use ptc_server::server::outbox::write_line;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex};

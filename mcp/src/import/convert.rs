@@ -2,7 +2,7 @@
 
 use super::hosts::{EntryDialect, Host, HostFolders};
 use super::keys::{Meaning, is_empty_value, meaning};
-use ptc_runtime::secrets::names;
+use ptc_base::secrets::names;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Edits entries of JSON configuration files, and leaves comments, order and whitespace as they are.
 
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObjectProp, CstRootNode};
-use ptc_runtime::config::{json_options, read_json};
+use ptc_upstream::config::{json_options, read_json};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -169,7 +169,7 @@ mod tests {
         let with = file.text();
         assert!(with.starts_with("{\n  // mine\n  \"theme\": \"dark\",\n"), "{with}");
         assert!(with.contains("\"a\": { \"command\": \"x\" }, // first\n"), "{with}");
-        let read = ptc_runtime::config::read_json(&with).unwrap();
+        let read = ptc_upstream::config::read_json(&with).unwrap();
         assert_eq!(read["mcpServers"]["b"], json!({ "command": "y\"z", "args": ["1", "2"] }));
         let file = JsonFile::read(&with).unwrap();
         assert!(file.remove("mcpServers", "b") && !file.remove("mcpServers", "b"));
@@ -190,7 +190,7 @@ mod tests {
             let (mut many, one) = (JsonFile::read(text).unwrap(), JsonFile::read(text).unwrap());
             many.set_all("servers", &all).unwrap();
             all.iter().for_each(|(name, entry)| one.set("servers", name, entry).unwrap());
-            let read = |file: &JsonFile| ptc_runtime::config::read_json(&file.text()).unwrap();
+            let read = |file: &JsonFile| ptc_upstream::config::read_json(&file.text()).unwrap();
             assert_eq!(read(&many), read(&one));
             assert_eq!(many.text().contains("// mine"), text.contains("// mine"));
             assert_eq!(many.text().contains("\r\n    \"s3"), text.contains("\r\n"));
@@ -202,7 +202,7 @@ mod tests {
         let file = JsonFile::read("").unwrap();
         file.set("servers", "a", &json!({ "command": "x" })).unwrap();
         assert_eq!(
-            ptc_runtime::config::read_json(&file.text()).unwrap(),
+            ptc_upstream::config::read_json(&file.text()).unwrap(),
             json!({ "servers": { "a": { "command": "x" } } })
         );
         assert!(JsonFile::read("[]").is_err() && JsonFile::read("{").is_err());

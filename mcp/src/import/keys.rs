@@ -1,7 +1,7 @@
 //! Table of the keys in hosts' entries, and their meaning for us.
 
 use super::hosts::Host;
-use ptc_runtime::config::keys::{self, Kind};
+use ptc_upstream::config::keys::{self, Kind};
 use serde_json::Value;
 
 /// Meaning of a key in a host's entry.

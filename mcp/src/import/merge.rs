@@ -5,7 +5,7 @@ use super::hosts::{Host, HostFile, HostFolders};
 use super::own::starts_ptc;
 use super::source;
 use super::switches::Switches;
-use ptc_runtime::secrets::names;
+use ptc_base::secrets::names;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -1,6 +1,6 @@
 //! Recognizes commands that start this product, which must not become its own upstream.
 
-use ptc_runtime::config::ServerEntry;
+use ptc_upstream::config::ServerEntry;
 use serde_json::Value;
 use std::path::Path;
 

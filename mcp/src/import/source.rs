@@ -1,7 +1,7 @@
 //! Parses a host's configuration file (JSON, TOML or YAML) to a list of entries.
 
 use super::hosts::{Format, Syntax};
-use ptc_runtime::config::read_json;
+use ptc_upstream::config::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Exposes tools as Python functions: `mcp__<server>__<tool>`, with their parameters and documentation.
 
-use ptc_runtime::sync::Locked;
-use ptc_runtime::tools::text::one_line;
-use ptc_runtime::tools::visible::literal;
-use ptc_runtime::tools::{Catalog, PythonSignature, UpstreamTool, python_name, qualified_name};
+use ptc_base::sync::Locked;
+use ptc_calls::tools::text::one_line;
+use ptc_calls::tools::visible::literal;
+use ptc_calls::tools::{Catalog, PythonSignature, UpstreamTool, python_name, qualified_name};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -272,8 +272,8 @@ impl FunctionTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptc_runtime::policy::{NameRule, ToolPattern, ToolPolicy};
-    use ptc_runtime::tools::{SharedCatalog, SnapshotMode, ToolList};
+    use ptc_calls::policy::{NameRule, ToolPattern, ToolPolicy};
+    use ptc_calls::tools::{SharedCatalog, SnapshotMode, ToolList};
     use serde_json::json;
 
     fn list(server: &str, names: &[&str], policy: &ToolPolicy) -> ToolList {

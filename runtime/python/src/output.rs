@@ -1,7 +1,7 @@
 //! The texts of answers and errors about scripts, exactly as documented.
 
-use ptc_runtime::journal::ErrorRecord;
-use ptc_runtime::outcome::{Failure, FailureKind};
+use ptc_calls::journal::ErrorRecord;
+use ptc_calls::outcome::{Failure, FailureKind};
 use ptc_vm::Class;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The output that a running script has sent so far, which is shown if it fails or is interrupted.
 
-use ptc_runtime::sync::Locked;
+use ptc_base::sync::Locked;
 use std::sync::{Mutex, MutexGuard};
 
 /// The last line of a truncated stream.

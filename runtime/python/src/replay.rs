@@ -2,8 +2,8 @@
 
 use crate::engine::{Engine, Script};
 use crate::guest::ScriptRun;
-use ptc_runtime::journal::{Recording, RecordingError};
-use ptc_runtime::{ReplayOptions, Replayed, ReplayedScript, Runtime};
+use ptc_calls::journal::{Recording, RecordingError};
+use ptc_engine::{ReplayOptions, Replayed, ReplayedScript, Runtime};
 use std::sync::Arc;
 
 /// Limit of the output of a script whose recording does not have it.

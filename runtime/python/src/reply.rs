@@ -1,6 +1,6 @@
 //! The reply to a call of a script: the value, and all content blocks of the result when the value does not say everything.
 
-use ptc_runtime::broker::{CallPayload, PayloadValue, looks_like_json};
+use ptc_engine::broker::{CallPayload, PayloadValue, looks_like_json};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fmt::Write;

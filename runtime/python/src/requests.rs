@@ -1,6 +1,6 @@
 //! The functions of scripts for resources and prompts: their names, their parameters, and how arguments are read.
 
-use ptc_runtime::tools::{CallTarget, ListKind};
+use ptc_calls::tools::{CallTarget, ListKind};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 //!
 //! A call returns an object for such a result. Reading costs fuel, as it does in a PTC-Lisp program.
 
-use ptc_runtime::run::account::RunAccount;
-use ptc_runtime::spill::{
+use ptc_base::spill::{
     DEFAULT_LINES, JsonPath, LONGEST_PATTERN, Look, Looked, MOST_CONTEXT, OwnedSpills, Spilled, TopLevel,
 };
-use ptc_runtime::sync::Locked;
+use ptc_base::sync::Locked;
+use ptc_calls::run::account::RunAccount;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};

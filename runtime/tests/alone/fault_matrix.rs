@@ -5,11 +5,11 @@
 use crate::common;
 use common::programs::{runtime_of, value};
 use common::{children, entry, is_alive};
-use ptc_runtime::config::{ServerEntry, Startup};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::upstream::UpstreamState;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Runtime, StartPolicy};
+use ptc_upstream::UpstreamState;
+use ptc_upstream::config::{ServerEntry, Startup};
 use std::time::Duration;
 
 /// A fault injected from outside.

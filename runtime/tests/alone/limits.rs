@@ -5,10 +5,10 @@ use crate::common;
 mod preludes;
 
 use common::programs::{options, runtime_of};
-use ptc_runtime::limits::{FIXED, Limits};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_calls::limits::{FIXED, Limits};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_engine::{Runtime, StartPolicy};
 use ptc_vm::Reason;
 
 async fn run(runtime: &Runtime, source: &str, set: impl Fn(&mut Limits)) -> Outcome {

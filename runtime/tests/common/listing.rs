@@ -2,8 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use super::fake_server;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_upstream::config::ServerEntry;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

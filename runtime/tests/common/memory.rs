@@ -1,8 +1,8 @@
 //! An upstream in memory for tests: requests and answers are values; no process, bytes, lines or ids.
 
 use async_trait::async_trait;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::upstream::{
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{
     CallResult, ConnectContext, Connection, ConnectionEnd, ErrorObject, RawAnswer, ServerEvents,
     ServerRequest, Transport, UpstreamFault,
 };

@@ -13,10 +13,10 @@ pub(crate) mod remote;
 #[cfg(feature = "agent")]
 pub(crate) mod script;
 
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::{CallTarget, SharedCatalog, SnapshotMode};
-use ptc_runtime::upstream::{
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::tools::{CallTarget, SharedCatalog, SnapshotMode};
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{
     CallResult, ResultSink, ServerRequest, StdioSpec, SupervisedUpstream, SupervisorOptions, Upstream,
     UpstreamFault,
 };
@@ -94,7 +94,7 @@ pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
 pub(crate) fn request(tool: &str, arguments: Value) -> ServerRequest {
     let (target, sink) = (CallTarget::Tool(tool.into()), ResultSink::Inline { max_bytes: 2 << 20 });
     ServerRequest::new(
-        ptc_runtime::policy::Permitted::by_caller(),
+        ptc_calls::policy::Permitted::by_caller(),
         target,
         arguments.to_string().into(),
         Duration::from_secs(20),

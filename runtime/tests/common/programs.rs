@@ -1,11 +1,11 @@
 //! Runs programs in tests.
 
 use super::entry;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Outcome};
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Failure, Outcome};
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_upstream::config::ServerEntry;
 
 /// A runtime with these servers.
 pub(crate) async fn runtime_of(servers: Vec<ServerEntry>, start: StartPolicy, workers: usize) -> Runtime {

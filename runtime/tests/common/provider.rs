@@ -1,8 +1,8 @@
 //! Writes model answers in the format of each provider: whole and as streams, errors among them.
 
 use super::http::{HttpServer, Reply};
-use ptc_runtime::agent::{Llm, ModelOptions, model};
-use ptc_runtime::secrets::{Credential, SecretRegistry};
+use ptc_agent::{Llm, ModelOptions, model};
+use ptc_base::secrets::{Credential, SecretRegistry};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

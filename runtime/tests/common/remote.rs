@@ -1,9 +1,9 @@
 //! A remote MCP server for tests, any answer of which a test may replace.
 
 use super::http::{Authority, Got, HttpServer, Reply};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::net::{ClientOptions, Headers};
-use ptc_runtime::upstream::{HttpProtocol, HttpSpec};
+use ptc_base::net::{ClientOptions, Headers};
+use ptc_upstream::config::ServerEntry;
+use ptc_upstream::{HttpProtocol, HttpSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

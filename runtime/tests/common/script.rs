@@ -1,11 +1,12 @@
 //! A scripted model for tests.
 
 use async_trait::async_trait;
-use ptc_runtime::agent::{
+use ptc_agent::{
     Agent, AgentFailure, AgentStep, AttemptStatus, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply,
     LlmRequest, TokenUsage,
 };
-use ptc_runtime::{Effect, HostTool, NoArguments, Runtime};
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::Runtime;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;

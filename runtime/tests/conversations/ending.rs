@@ -2,8 +2,9 @@
 
 use crate::common;
 use crate::conversations::scenario::{Answer, check, program, told, tool, with_server};
-use ptc_runtime::agent::{Agent, AgentLimits, Llm};
-use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime};
+use ptc_agent::{Agent, AgentLimits, Llm};
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::{Prelude, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,8 +3,9 @@
 use crate::common::provider::KEY;
 use crate::common::provider::TextEnd::Cut;
 use crate::conversations::scenario::{Answer, check, program, told, tool};
-use ptc_runtime::agent::{Agent, Llm};
-use ptc_runtime::{Effect, Runtime};
+use ptc_agent::{Agent, Llm};
+use ptc_calls::Effect;
+use ptc_engine::Runtime;
 use std::sync::Arc;
 
 const DONE: Answer = program!("(return (count data/products))");

@@ -3,8 +3,9 @@
 use crate::common::provider::TextEnd::{Complete, Declined};
 use crate::conversations::record;
 use crate::conversations::scenario::{Answer, check, products, program, told, tool};
-use ptc_runtime::agent::{Agent, AgentLimits, Llm};
-use ptc_runtime::{Effect, HostTool, Prelude, Runtime};
+use ptc_agent::{Agent, AgentLimits, Llm};
+use ptc_calls::{Effect, HostTool};
+use ptc_engine::{Prelude, Runtime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -8,9 +8,9 @@ mod common;
 
 use common::entry;
 use common::programs::{options, runtime_of};
-use ptc_runtime::prelude_store::{PreludeStore, editing};
-use ptc_runtime::tasks::{TaskOwner, alive};
-use ptc_runtime::{Scope, StartPolicy};
+use ptc_base::tasks::{TaskOwner, alive};
+use ptc_engine::prelude_store::{PreludeStore, editing};
+use ptc_engine::{Scope, StartPolicy};
 use std::sync::Arc;
 use std::time::Duration;
 

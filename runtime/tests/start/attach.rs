@@ -2,11 +2,11 @@
 //! starting.
 
 use crate::common::memory::{Habit, MemoryServer};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::tools::ServerNames;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_calls::tools::ServerNames;
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use std::sync::Arc;
 
 /// A program that would change something before its prelude detects the missing tool.

@@ -4,9 +4,9 @@
 //!
 //! It prints one line of JSON for each call that broke a limit, and a last line with counts.
 
-use ptc_runtime::limits::Limits;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_calls::limits::Limits;
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Runtime, RuntimeConfig};
 use ptc_tests::cost::{forget_peak, peak_resident, processor_time, resident};
 use ptc_vm::builtins::{self, Builtin, Category};
 use serde_json::json;

@@ -2,7 +2,7 @@
 //! A line on standard output, `id version checksum`, acknowledges a version.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
-use ptc_runtime::prelude_store::PreludeStore;
+use ptc_engine::prelude_store::PreludeStore;
 use serde_json::Map;
 use std::io::Write;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! and so does the example call that it shows.
 
 use jsonschema::{Draft, JSONSchema};
-use ptc_runtime::tools::text::{call_form, documentation};
-use ptc_runtime::tools::{Notation, UpstreamTool, check_arguments};
+use ptc_calls::tools::text::{call_form, documentation};
+use ptc_calls::tools::{Notation, UpstreamTool, check_arguments};
 use ptc_tests::binary::eval;
 use ptc_tests::signature::{Style, arguments, read};
 use serde_json::{Map, Value, json};

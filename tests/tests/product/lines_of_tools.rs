@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 use jsonschema::{Draft, JSONSchema};
-use ptc_runtime::tools::UpstreamTool;
-use ptc_runtime::tools::text::list_entry;
+use ptc_calls::tools::UpstreamTool;
+use ptc_calls::tools::text::list_entry;
 use ptc_tests::signature::{Style, read};
 use ptc_tests::workspace;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 mod served;
 
-use ptc_runtime::tools::visible::visible;
+use ptc_calls::tools::visible::visible;
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::terminal::Terminal;
 use ptc_tests::upstreams::{ConfigFile, Upstreams};

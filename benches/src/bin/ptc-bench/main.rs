@@ -16,12 +16,12 @@ use ptc_benches::measure::workload::{Tracking, WORKLOADS};
 use ptc_benches::measure::{
     delay_http, delay_server, fairness, http_load, latency, prelude, serve, spill, text_block, tool_list,
 };
+use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_mcp::console::exit::{Abort, Exit};
-use ptc_mcp::console::{self, logging};
-use ptc_mcp::redact::{self, Form, shapes};
-use ptc_runtime::RuntimeConfig;
-use ptc_runtime::config::ServerEntry;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, logging};
+use ptc_server::redact::{self, Form, shapes};
+use ptc_upstream::config::ServerEntry;
 use scripts::PythonBenchArgs;
 use std::io;
 use std::path::Path;
@@ -237,7 +237,7 @@ struct DelayArgs {
 }
 
 fn main() -> ExitCode {
-    ptc_runtime::memory::set_collector(collector::collect);
+    ptc_base::memory::set_collector(collector::collect);
     logging::init(logging::LogFilter::default());
     match BenchArgs::parse().run() {
         Ok(exit) => exit.into(),

@@ -3,11 +3,11 @@
 use super::millis;
 use clap::Args;
 use ptc_benches::measure::overhead::{CALL_PATTERNS, COSTS, RATIOS, RuledRuntimes};
+use ptc_calls::policy::Policy;
+use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_mcp::console;
-use ptc_mcp::console::exit::{Abort, Exit};
-use ptc_runtime::RuntimeConfig;
-use ptc_runtime::policy::Policy;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use super::millis;
 use ptc_benches::measure::pmap::{Sides, Transport};
 use ptc_benches::measure::python;
+use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_mcp::console;
-use ptc_mcp::console::exit::{Abort, Exit};
-use ptc_runtime::RuntimeConfig;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
 use std::time::Duration;
 
 /// The engines that are measured.

@@ -193,8 +193,10 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
     let tables: Vec<String> = TOKENS
         .iter()
         .map(|token| {
-            let hash: String =
-                ptc_mcp::server::http::access::hash(token).iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash: String = ptc_server::server::http::access::hash(token)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             format!("[{}]\nsha256 = \"{hash}\"\n", &token[..5])
         })
         .collect();

@@ -49,7 +49,7 @@ pub fn report<E: From<io::Error>>(
 /// Requests a second with the static token and with the JWT, and the median of their ratio in the same round.
 fn measure(args: &TokenBenchArgs, folder: &Path) -> io::Result<[f64; 3]> {
     let (jwt, keys) = signed()?;
-    let hash = ptc_mcp::server::http::access::hash(STATIC)
+    let hash = ptc_server::server::http::access::hash(STATIC)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect::<String>();

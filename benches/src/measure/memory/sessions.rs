@@ -2,10 +2,10 @@
 //! without a session.
 
 use super::resident::resident;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::session::SessionLimits;
-use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_engine::session::SessionLimits;
+use ptc_engine::{Runtime, RuntimeConfig};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 

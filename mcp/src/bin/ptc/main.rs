@@ -9,6 +9,6 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
-    ptc_runtime::memory::set_collector(collector::collect);
+    ptc_base::memory::set_collector(collector::collect);
     ptc_mcp::cli::main()
 }

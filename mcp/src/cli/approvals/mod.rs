@@ -3,12 +3,12 @@
 use crate::cli::OutputFormat;
 use crate::cli::flags::variables;
 use crate::cli::runs::state::{LEASE, PATIENCE, StateLocation, open};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::redact::visible;
 use clap::Subcommand;
-use ptc_runtime::files;
-use ptc_runtime::policy::{ApprovalChoice, ApprovalList, WaitingQuestion};
+use ptc_base::files;
+use ptc_calls::policy::{ApprovalChoice, ApprovalList, WaitingQuestion};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact::visible;
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,9 +1,9 @@
 //! How commands find the process of `ptc up`, and use its servers instead of starting their own.
 
 use super::socket;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::files;
-use ptc_runtime::upstream::AttachedSpec;
+use ptc_base::files;
+use ptc_upstream::AttachedSpec;
+use ptc_upstream::config::ServerEntry;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

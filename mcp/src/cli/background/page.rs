@@ -1,15 +1,16 @@
 //! The page of the process of `ptc up`, which begins to listen when it is first asked for.
 
-use crate::server::http::access::hash;
-use crate::server::http::access::tokens::TokenGrant;
-use crate::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings, PageDoor};
-use crate::server::{Gate, GateLimits, Handler, ParkingLimits, Surface};
-use crate::tools::owned_table::random_id;
-use crate::tools::{Facts, Registry};
-use crate::ui::Page;
-use ptc_runtime::policy::ApprovalList;
-use ptc_runtime::tasks::{self, TaskOwner};
-use ptc_runtime::{Runtime, files};
+use ptc_base::files;
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::policy::ApprovalList;
+use ptc_engine::Runtime;
+use ptc_server::server::http::access::hash;
+use ptc_server::server::http::access::tokens::TokenGrant;
+use ptc_server::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings, PageDoor};
+use ptc_server::server::{Gate, GateLimits, Handler, ParkingLimits, Surface};
+use ptc_server::tools::owned_table::random_id;
+use ptc_server::tools::{Facts, Registry};
+use ptc_server::ui::Page;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

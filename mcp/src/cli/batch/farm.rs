@@ -4,19 +4,19 @@
 //! answers in the order of the input. Each of these can be stopped and started again.
 
 use super::{BatchArgs, MAX_LINE_BYTES, evaluated, line};
-use crate::answer::outcome::OutcomeJson;
 use crate::cli::cores;
 use crate::cli::runs::state::StateLocation;
-use crate::console::exit::{Abort, Exit};
-use crate::console::progress;
-use crate::redact::{self, Form, shapes};
-use crate::server::lines::{self, Input};
-use crate::server::mailbox::Mailbox;
-use crate::server::output::Output;
-use crate::tools::lisp_eval::Evaluator;
 use indicatif::ProgressBar;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::store::{FarmJob, JobProgress, NumberedLine, StoreError};
+use ptc_base::store::{FarmJob, JobProgress, NumberedLine, StoreError};
+use ptc_calls::options::RunOptions;
+use ptc_server::answer::outcome::OutcomeJson;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::progress;
+use ptc_server::redact::{self, Form, shapes};
+use ptc_server::server::lines::{self, Input};
+use ptc_server::server::mailbox::Mailbox;
+use ptc_server::server::output::Output;
+use ptc_server::tools::lisp_eval::Evaluator;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::Arc;

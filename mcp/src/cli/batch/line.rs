@@ -1,7 +1,7 @@
 //! Parses an input line of `ptc batch`.
 
-use crate::protocol::borrowed::Text;
-use crate::tools::lisp_eval::arguments::{json_type, read_context};
+use ptc_server::protocol::borrowed::Text;
+use ptc_server::tools::lisp_eval::arguments::{json_type, read_context};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -1,9 +1,9 @@
 //! What a tool gave besides its value, as `ptc call` shows it: further texts, links, resources, images and sounds.
 
-use crate::console::exit::Abort;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console::exit::Abort;
 use serde_json::Value;
 use std::path::Path;
 

@@ -2,13 +2,13 @@
 
 use super::service::ServiceToAdd;
 use super::target::{Target, quoted};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
 use crate::import::convert::set_working_folder;
 use crate::import::own::is_this_program;
-use crate::redact;
 use clap::Command;
-use ptc_runtime::secrets::names;
+use ptc_base::secrets::names;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::ffi::OsString;

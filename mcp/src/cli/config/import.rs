@@ -2,13 +2,14 @@
 
 use super::target::Target;
 use crate::cli::OutputFormat;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
-use crate::redact;
-use ptc_runtime::{config, files};
+use ptc_base::files;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact;
+use ptc_upstream::config;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -2,16 +2,16 @@
 
 use super::moved::{Moved, OwnServers, missing};
 use super::target::{Target, write_file};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{EntryDialect, Host, HostFile, HostFolders, Syntax};
 use crate::import::own::starts_ptc;
 use crate::import::source;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ptc_runtime::config;
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_upstream::config;
 use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -14,10 +14,10 @@ mod moved;
 mod service;
 mod target;
 
-use crate::console;
-use crate::console::exit::{Abort, Exit};
 use clap::Subcommand;
-use ptc_runtime::config;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_upstream::config;
 
 /// Arguments of `ptc config`.
 #[derive(Debug, clap::Args)]

@@ -2,12 +2,12 @@
 //! the configuration of `ptc`, and moves them back.
 
 use super::target::{Target, write_file};
-use crate::console::exit::Abort;
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{Host, HostFolders, Syntax};
 use crate::import::merge::{Fate, Import};
-use crate::redact;
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console::exit::Abort;
+use ptc_server::redact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io::ErrorKind;

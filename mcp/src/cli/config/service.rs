@@ -1,11 +1,11 @@
 //! Makes the entry of a JSON service for `ptc add --openapi`: looks at its document, and says what becomes a tool.
 
-use crate::console::exit::Abort;
-use crate::redact;
-use ptc_runtime::net::{ClientOptions, Headers, Url, is_loopback};
-use ptc_runtime::secrets::Credential;
-use ptc_runtime::tools::text::one_line;
-use ptc_runtime::upstream::{OpenApiInspection, OpenApiSpec, SchemaSource, inspect_openapi};
+use ptc_base::net::{ClientOptions, Headers, Url, is_loopback};
+use ptc_base::secrets::Credential;
+use ptc_calls::tools::text::one_line;
+use ptc_server::console::exit::Abort;
+use ptc_server::redact;
+use ptc_upstream::{OpenApiInspection, OpenApiSpec, SchemaSource, inspect_openapi};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The configuration file that `ptc add`, `remove` and `config import` change.
 
-use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
-use ptc_runtime::config::{self, Shape};
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_upstream::config::{self, Shape};
 use serde_json::{Map, Value};
 use std::path::{Component, Path, PathBuf};
 

@@ -3,20 +3,20 @@
 
 pub(super) mod remedy;
 
-use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Booted, LoadError, Need, UpstreamFlags, boot_with};
 use crate::cli::flags::prelude::PreludeFlags;
 use crate::cli::flags::python::{PythonFlags, REMEDY};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact;
-use ptc_runtime::ServerStatus;
-use ptc_runtime::config::{self, ServerEntry};
-use ptc_runtime::net::Url;
-use ptc_runtime::process;
-use ptc_runtime::upstream::{UpstreamState, is_openapi_document};
+use ptc_base::net::Url;
+use ptc_base::process;
+use ptc_engine::ServerStatus;
+use ptc_server::answer::outcome::millis;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact;
+use ptc_upstream::config::{self, ServerEntry};
+use ptc_upstream::{UpstreamState, is_openapi_document};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -3,12 +3,12 @@
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::cli::boot::UpstreamFlags;
-use crate::console::exit::Abort;
-use crate::tools::lisp_task::{CapabilitySummary, KeylessModel, TaskSettings, Tasks};
-use ptc_runtime::Runtime;
-use ptc_runtime::agent::{AgentLimits, Llm, LlmError, LlmErrorKind, ModelOptions, model};
-use ptc_runtime::limit_table;
-use ptc_runtime::limits::Limits;
+use ptc_agent::{AgentLimits, Llm, LlmError, LlmErrorKind, ModelOptions, model};
+use ptc_calls::limit_table;
+use ptc_calls::limits::Limits;
+use ptc_engine::Runtime;
+use ptc_server::console::exit::Abort;
+use ptc_server::tools::lisp_task::{CapabilitySummary, KeylessModel, TaskSettings, Tasks};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -232,7 +232,7 @@ impl TaskFlags {
 }
 
 fn read(path: &Path) -> Result<String, Abort> {
-    ptc_runtime::files::read_text(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))
+    ptc_base::files::read_text(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))
 }
 
 /// Keys that only the server may set.

@@ -1,8 +1,8 @@
 //! Flags of the tool list in descriptions of tools.
 
 use super::variables;
-use crate::console::exit::Abort;
-use crate::tools::catalog::{CatalogMode, CatalogStyle};
+use ptc_server::console::exit::Abort;
+use ptc_server::tools::catalog::{CatalogMode, CatalogStyle};
 
 /// How much of the upstreams' tools `tools/list` shows.
 #[derive(Clone, Debug, Default, clap::Args)]

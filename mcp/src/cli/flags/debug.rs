@@ -2,13 +2,13 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
-use crate::console::exit::Abort;
-use crate::observe::counts::CallCounts;
-use crate::observe::otlp::OtlpOptions;
-use crate::observe::payload::PayloadPolicy;
-use crate::observe::{CallRecorder, RecordOptions};
-use ptc_runtime::limit_table;
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_base::secrets::SecretRegistry;
+use ptc_calls::limit_table;
+use ptc_server::console::exit::Abort;
+use ptc_server::observe::counts::CallCounts;
+use ptc_server::observe::otlp::OtlpOptions;
+use ptc_server::observe::payload::PayloadPolicy;
+use ptc_server::observe::{CallRecorder, RecordOptions};
 use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf};

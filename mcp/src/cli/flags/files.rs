@@ -1,9 +1,9 @@
 //! Flags of files that callers may name, and of the server `utils` that reads them.
 
 use super::variables;
-use crate::console::exit::Abort;
-use crate::files::{FileRoots, FileUtilities};
-use ptc_runtime::config::ServerEntry;
+use ptc_server::console::exit::Abort;
+use ptc_server::files::{FileRoots, FileUtilities};
+use ptc_upstream::config::ServerEntry;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,15 +2,15 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
-use crate::console::exit::Abort;
-use crate::observe::counts::CallCounts;
-use crate::redact;
-use crate::server::http::access::oauth::OAuthAccess;
-use crate::server::http::access::tokens::{self, TokenGrant};
-use crate::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
-use crate::server::http::guard::Origin;
-use crate::server::http::settings::MetricsSettings;
-use crate::server::http::{Access, HttpLimits, HttpSettings, Tls};
+use ptc_server::console::exit::Abort;
+use ptc_server::observe::counts::CallCounts;
+use ptc_server::redact;
+use ptc_server::server::http::access::oauth::OAuthAccess;
+use ptc_server::server::http::access::tokens::{self, TokenGrant};
+use ptc_server::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
+use ptc_server::server::http::guard::Origin;
+use ptc_server::server::http::settings::MetricsSettings;
+use ptc_server::server::http::{Access, HttpLimits, HttpSettings, Tls};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -284,7 +284,7 @@ fn checked_path(path: &str) -> Result<String, Abort> {
 }
 
 fn host_name() -> String {
-    let name = ptc_runtime::files::read_text("/proc/sys/kernel/hostname".as_ref()).unwrap_or_default();
+    let name = ptc_base::files::read_text("/proc/sys/kernel/hostname".as_ref()).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "ptc".into() } else { name.into() }
 }

@@ -1,9 +1,9 @@
 //! Makes a flag from each row of a limit table, so that a limit is declared in one place.
 
 use super::variables;
-use crate::console::exit::Abort;
 use clap::{Arg, ArgMatches, Command};
-use ptc_runtime::limits::{LimitRow, LimitTable, Limits, Unit};
+use ptc_calls::limits::{LimitRow, LimitTable, Limits, Unit};
+use ptc_server::console::exit::Abort;
 use std::marker::PhantomData;
 
 /// Names of the same limits in earlier releases.

@@ -1,13 +1,13 @@
 //! Flags of attached preludes and of the prelude store.
 
 use super::variables;
-use crate::console;
-use crate::console::exit::Abort;
-use crate::console::style::Style;
-use crate::tools::session::StoreAccess;
-use ptc_runtime::outcome::Report;
-use ptc_runtime::prelude_store::PreludeStore;
-use ptc_runtime::{Prelude, PreludeError, PreludeSource};
+use ptc_calls::outcome::Report;
+use ptc_engine::prelude_store::PreludeStore;
+use ptc_engine::{Prelude, PreludeError, PreludeSource};
+use ptc_server::console;
+use ptc_server::console::exit::Abort;
+use ptc_server::console::style::Style;
+use ptc_server::tools::session::StoreAccess;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
 /// Reads a prelude file.
 pub fn source(file: &Path) -> Result<PreludeSource, Abort> {
     let name = file.display().to_string();
-    let text = ptc_runtime::files::read_text(file)
+    let text = ptc_base::files::read_text(file)
         .map_err(|error| Abort::usage(format!("cannot read the prelude {name}: {error}")))?;
     let origin = Some(format!("file:{name}"));
     let id = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -3,10 +3,10 @@
 use super::limits::LimitFlags;
 use super::prelude::PreludeFlags;
 use crate::cli::boot::{Booted, Need, UpstreamFlags, boot_servers, boot_with};
-use crate::console::exit::Abort;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::journal::Recorder;
-use ptc_runtime::limits::Limits;
+use ptc_calls::journal::Recorder;
+use ptc_calls::limits::Limits;
+use ptc_server::console::exit::Abort;
+use ptc_upstream::config::ServerEntry;
 
 /// Flags of programs.
 #[derive(Debug, clap::Args)]

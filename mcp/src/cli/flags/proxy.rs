@@ -2,11 +2,11 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
-use crate::console::exit::Abort;
-use crate::files::FileRoots;
-use crate::tools::proxy::SpillRules;
-use ptc_runtime::limit_table;
-use ptc_runtime::spill::{LazySpillStore, SpillStore};
+use ptc_base::spill::{LazySpillStore, SpillStore};
+use ptc_calls::limit_table;
+use ptc_server::console::exit::Abort;
+use ptc_server::files::FileRoots;
+use ptc_server::tools::proxy::SpillRules;
 use std::sync::Arc;
 use std::time::Duration;
 

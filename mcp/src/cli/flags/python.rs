@@ -1,17 +1,17 @@
 //! Flags of Python scripts: the engine and its limits.
 
 use super::limits::{FlagTable, LimitFlags};
-use crate::console::exit::Abort;
-#[cfg(feature = "monty")]
-use crate::console::exit::Exit;
-use crate::tools::execute_program::ScriptLimits;
+use ptc_calls::limit_table;
+use ptc_calls::limits::Limits;
 use ptc_python::engine::Engine;
 use ptc_python::engine::cpython::{CPython, Options};
 #[cfg(feature = "monty")]
 use ptc_python::engine::monty::Monty;
-use ptc_runtime::config::ScriptSettings;
-use ptc_runtime::limit_table;
-use ptc_runtime::limits::Limits;
+use ptc_server::console::exit::Abort;
+#[cfg(feature = "monty")]
+use ptc_server::console::exit::Exit;
+use ptc_server::tools::execute_program::ScriptLimits;
+use ptc_upstream::config::ScriptSettings;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Limits of a server, for all its clients together.
 
 use super::limits::FlagTable;
-use ptc_runtime::{Capacity, limit_table};
+use ptc_calls::limit_table;
+use ptc_engine::Capacity;
 
 limit_table! {
     /// The limits of a server. Each program also has limits of its own.
@@ -34,7 +35,7 @@ impl FlagTable for ServerLimits {}
 
 /// Half of the physical memory, if the system reports it.
 fn half_of_ram() -> Option<u64> {
-    let text = ptc_runtime::files::read_text("/proc/meminfo".as_ref()).ok()?;
+    let text = ptc_base::files::read_text("/proc/meminfo".as_ref()).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 512)

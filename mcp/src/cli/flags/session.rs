@@ -1,9 +1,9 @@
 //! Flags of sessions: whether they are offered, their quotas and limits.
 
 use super::limits::{FlagTable, LimitFlags};
-use crate::console::exit::Abort;
-use crate::tools::session::SessionQuotas;
-use ptc_runtime::session::SessionLimits;
+use ptc_engine::session::SessionLimits;
+use ptc_server::console::exit::Abort;
+use ptc_server::tools::session::SessionQuotas;
 
 impl FlagTable for SessionQuotas {}
 impl FlagTable for SessionLimits {}

@@ -1,7 +1,7 @@
 //! Reads programs and contexts from arguments, files and standard input.
 
-use crate::console::exit::Abort;
-use crate::tools::lisp_eval::arguments::read_context;
+use ptc_server::console::exit::Abort;
+use ptc_server::tools::lisp_eval::arguments::read_context;
 use serde_json::value::RawValue;
 use std::io::Read;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Source {
         if argument == "-" {
             return Source::read_stdin();
         }
-        let text = ptc_runtime::files::read_text(argument.as_ref())
+        let text = ptc_base::files::read_text(argument.as_ref())
             .map_err(|error| Abort::usage(format!("cannot read {argument}: {error}")))?;
         Ok(Source { text, name: argument.to_owned() })
     }
@@ -57,7 +57,7 @@ impl Source {
 /// Reads `--context JSON` or `--context @FILE`.
 pub fn context(argument: &str, cap: u64) -> Result<String, Abort> {
     let text = match argument.strip_prefix('@') {
-        Some(file) => ptc_runtime::files::read_text(file.as_ref())
+        Some(file) => ptc_base::files::read_text(file.as_ref())
             .map_err(|error| Abort::usage(format!("cannot read context file {file}: {error}")))?,
         None => argument.to_owned(),
     };

@@ -4,9 +4,9 @@
 //! The flag wins; an empty variable is unset. Clap's own `env` reads variables differently: an empty one counts as
 //! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.
 
-use crate::console::exit::Abort;
 use clap::ValueEnum;
-use ptc_runtime::config::names;
+use ptc_server::console::exit::Abort;
+use ptc_upstream::config::names;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Opens the browser of this user, where there is one.
 
-use ptc_runtime::upstream::resolve_command;
+use ptc_upstream::resolve_command;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 

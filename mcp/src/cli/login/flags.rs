@@ -1,9 +1,9 @@
 //! Flags that hold for all logins: where they are stored, and which document describes the client.
 
 use crate::cli::flags::variables;
-use crate::console::exit::Abort;
-use ptc_runtime::files;
-use ptc_runtime::oauth::{LoginOptions, TokenStore};
+use ptc_base::files;
+use ptc_base::oauth::{LoginOptions, TokenStore};
+use ptc_server::console::exit::Abort;
 
 /// Flags of every command that may call servers with logins.
 #[derive(Clone, Debug, Default, clap::Args)]

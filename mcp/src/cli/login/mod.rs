@@ -12,11 +12,11 @@ pub use flags::LoginFlags;
 pub use stored::{AuthArgs, LogoutArgs, auth, logout};
 
 use super::boot::UpstreamFlags;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::redact;
-use ptc_runtime::oauth::{Grant, LoginOptions, LoginSummary, OAuthFault, Scopes, ServerLogin};
-use ptc_runtime::tools::nearest;
+use ptc_base::oauth::{Grant, LoginOptions, LoginSummary, OAuthFault, Scopes, ServerLogin};
+use ptc_calls::tools::nearest;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact;
 use ways::Way;
 
 /// Arguments of `ptc login`.

@@ -2,11 +2,11 @@
 
 use super::{failed, find};
 use crate::cli::boot::UpstreamFlags;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact;
-use ptc_runtime::oauth::{Forgotten, Grant, LoginFacts};
+use ptc_base::oauth::{Forgotten, Grant, LoginFacts};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact;
 use serde_json::{Value, json};
 
 /// Arguments of `ptc logout`.

@@ -1,11 +1,11 @@
 //! How a person logs in: a browser on this machine, an address that is pasted, a code on another device.
 
 use super::{browser, failed};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use ptc_runtime::oauth::{AddressReader, LoginSummary, LoopbackListener, PendingLogin, Scopes, ServerLogin};
-use ptc_runtime::tasks::{self, TaskOwner};
-use ptc_runtime::tools::visible::visible_line;
+use ptc_base::oauth::{AddressReader, LoginSummary, LoopbackListener, PendingLogin, Scopes, ServerLogin};
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::tools::visible::visible_line;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
 use std::io::BufRead;
 use std::time::Duration;
 use tokio::time::timeout;

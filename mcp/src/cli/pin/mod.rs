@@ -3,12 +3,12 @@
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::policy::flags::lock_file;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact::visible_line;
-use ptc_runtime::policy::{PinDifference, PinLock};
-use ptc_runtime::tools::nearest;
+use ptc_calls::policy::{PinDifference, PinLock};
+use ptc_calls::tools::nearest;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::visible_line;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

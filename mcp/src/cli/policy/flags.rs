@@ -2,12 +2,12 @@
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;
-use crate::console::exit::Abort;
-use ptc_runtime::files;
-use ptc_runtime::limits::Unit;
-use ptc_runtime::policy::{
+use ptc_base::files;
+use ptc_calls::limits::Unit;
+use ptc_calls::policy::{
     ApprovalList, ApprovalSettings, ApprovalWebhook, LOCK_FILE, PinLock, PinMode, Pins, Policy, PolicyError,
 };
+use ptc_server::console::exit::Abort;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;

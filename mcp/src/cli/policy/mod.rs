@@ -8,8 +8,8 @@ mod check;
 pub mod flags;
 pub mod warnings;
 
-use crate::console::exit::{Abort, Exit};
 use clap::Subcommand;
+use ptc_server::console::exit::{Abort, Exit};
 
 /// Arguments of `ptc policy`.
 #[derive(Debug, clap::Args)]

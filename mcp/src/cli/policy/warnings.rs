@@ -1,7 +1,7 @@
 //! Logs what is odd about a policy while `ptc serve` runs: rules that can match nothing, and names that two servers have.
 
-use ptc_runtime::Runtime;
-use ptc_runtime::tools::{Catalog, ServerText};
+use ptc_calls::tools::{Catalog, ServerText};
+use ptc_engine::Runtime;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;

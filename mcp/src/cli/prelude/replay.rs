@@ -1,9 +1,9 @@
 //! Starts servers that answer from a file, for tests of a prelude without the real servers.
 
-use crate::console::exit::{Abort, Exit};
 use crate::demo::server::{self, SampleServer};
-use crate::redact::{self, Form, shapes};
-use ptc_runtime::config::ServerEntry;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact::{self, Form, shapes};
+use ptc_upstream::config::ServerEntry;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(super) fn recorded_servers(file: &Path) -> Result<Vec<ServerEntry>, Abort> {
 
 fn read(file: &Path) -> Result<Map<String, Value>, Abort> {
     let name = file.display();
-    let text = ptc_runtime::files::read_text(file)
+    let text = ptc_base::files::read_text(file)
         .map_err(|error| Abort::usage(format!("cannot read {name}: {error}")))?;
     let servers: Value =
         serde_json::from_str(&text).map_err(|error| Abort::usage(format!("{name}: {error}")))?;

@@ -3,10 +3,10 @@
 use crate::cli::OutputFormat;
 use crate::cli::flags::prelude::open_store;
 use crate::cli::flags::source::Source;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use ptc_runtime::prelude_store::{PreludeRef, PreludeStore, StoreError};
+use ptc_engine::prelude_store::{PreludeRef, PreludeStore, StoreError};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -127,7 +127,7 @@ fn done(command: &StoreCommand, store: &PreludeStore) -> Result<StoreAnswer, Sto
     match command {
         StoreCommand::List { .. } => {
             let stored = store.list()?;
-            let line = |stored: &ptc_runtime::prelude_store::StoredPrelude| {
+            let line = |stored: &ptc_engine::prelude_store::StoredPrelude| {
                 let exports = stored.current.exports.join(" ");
                 format!(
                     "{}@{} (latest {}): {exports}\n",
@@ -141,7 +141,7 @@ fn done(command: &StoreCommand, store: &PreludeStore) -> Result<StoreAnswer, Sto
         }
         StoreCommand::History { id, .. } => {
             let versions = store.history(id)?;
-            let line = |version: &ptc_runtime::prelude_store::PreludeVersion| {
+            let line = |version: &ptc_engine::prelude_store::PreludeVersion| {
                 let view = version.public_view();
                 let (at, reason) = (view["created_at"].as_str().unwrap_or_default(), &version.metadata);
                 let reason = reason.get("reason").and_then(Value::as_str).unwrap_or_default();

@@ -4,13 +4,13 @@ use super::replay::recorded_servers;
 use crate::cli::boot::{Booted, Need};
 use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::source::Source;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Failure, Report};
 use ptc_compiler::diagnostic::line_column;
 use ptc_compiler::prelude::{Assertion, Expectation, PreludeTest, tests_in};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Report};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
 use std::path::PathBuf;
 
 /// Arguments of `ptc prelude test`.

@@ -1,6 +1,6 @@
 //! Highlights REPL input: colours of strings, keywords and comments, and a prompt before each line.
 
-use crate::console::style::Style;
+use ptc_server::console::style::Style;
 use std::borrow::Cow;
 
 /// The prompt of an input's first line.

@@ -3,9 +3,9 @@
 use super::balance::{Brackets, TypedInput, balance};
 use super::colour::{CONTINUED, INDENT, PROMPT, coloured};
 use super::words::Words;
-use crate::console::exit::Abort;
-use crate::console::style::Style;
-use ptc_runtime::files::{self, LinkRule};
+use ptc_base::files::{self, LinkRule};
+use ptc_server::console::exit::Abort;
+use ptc_server::console::style::Style;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};

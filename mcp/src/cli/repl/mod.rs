@@ -17,21 +17,21 @@ use super::boot::{self, Booted, Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::trace;
-use crate::answer::outcome::{call_fault, millis};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact::{stdout_is_terminal, visible_line};
 use balance::{Brackets, InputBalance, inputs};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, TerminalInput};
-use ptc_runtime::history::{TurnHistory, introspection};
-use ptc_runtime::limits::{LimitTable, Limits};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Outcome, RenderedValue};
-use ptc_runtime::session::{Session, SessionLimits};
-use ptc_runtime::tasks::{self, TaskOwner};
-use ptc_runtime::{Prelude, Scope};
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::limits::{LimitTable, Limits};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Outcome, RenderedValue};
+use ptc_engine::history::{TurnHistory, introspection};
+use ptc_engine::session::{Session, SessionLimits};
+use ptc_engine::{Prelude, Scope};
+use ptc_server::answer::outcome::{call_fault, millis};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::{stdout_is_terminal, visible_line};
 use std::io::{BufRead as _, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let mut repl =
         Repl { booted, scope, prelude, history, files, session, limits, last: None, tells_costs: false };
     let done = repl.all(&args).await;
-    repl.session.close(ptc_runtime::session::SessionEnd::Closed);
+    repl.session.close(ptc_engine::session::SessionEnd::Closed);
     repl.booted.runtime.shutdown().await;
     done
 }
@@ -153,7 +153,7 @@ impl Repl {
     async fn all(&mut self, args: &ReplArgs) -> Result<Exit, Abort> {
         let mut exit = Exit::Ok;
         for file in &args.load {
-            let text = ptc_runtime::files::read_text(file)
+            let text = ptc_base::files::read_text(file)
                 .map_err(|error| Abort::usage(format!("{}: {error}", file.display())))?;
             if !self.eval(&text, &file.display().to_string(), false).await? {
                 if declares_namespace(&text) {

@@ -1,6 +1,6 @@
 //! Formats a list of maps as a table.
 
-use ptc_runtime::secrets::{Cut, shortened};
+use ptc_base::secrets::{Cut, shortened};
 use serde_json::Value;
 
 /// Most characters of a cell.

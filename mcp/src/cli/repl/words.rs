@@ -1,7 +1,7 @@
 //! Completion in the REPL: names, tools and keys of arguments, and the usage of functions.
 
 use super::commands::COMMANDS;
-use crate::redact;
+use ptc_server::redact;
 use ptc_vm::builtins;
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! Test results as JUnit XML, which continuous integration reads.
 
-use crate::console::exit::Abort;
-use crate::redact;
-use ptc_runtime::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_server::console::exit::Abort;
+use ptc_server::redact;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;

@@ -11,7 +11,6 @@ mod replayer;
 mod report;
 pub mod test;
 
-use crate::answer::outcome::WholeOutcomeJson;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Need, UpstreamFlags, boot_with, start_runtime};
 use crate::cli::eval::print_text;
@@ -19,12 +18,13 @@ use crate::cli::exec;
 use crate::cli::flags::prelude::PreludeFlags;
 use crate::cli::flags::python::PythonFlags;
 use crate::cli::flags::source::Source;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::redact;
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::journal::{Language, Matching, Recording};
-use ptc_runtime::{ReplayOptions, Replayed, Runtime, RuntimeConfig};
+use ptc_calls::journal::{Language, Matching, Recording};
+use ptc_engine::{ReplayOptions, Replayed, Runtime, RuntimeConfig};
+use ptc_server::answer::outcome::WholeOutcomeJson;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::redact;
+use ptc_upstream::config::ServerEntry;
 use replayer::Replayer;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ pub async fn run(args: ReplayArgs) -> Result<Exit, Abort> {
 fn whole(replayed: &Replayed) -> Result<serde_json::Value, Abort> {
     let outcome = serde_json::to_value(WholeOutcomeJson::from_outcome(&replayed.outcome));
     let mut whole = outcome.map_err(|error| Abort::from(std::io::Error::from(error)))?;
-    let difference = |it: &ptc_runtime::journal::Difference| json!({ "what": it.what, "recorded": it.recorded, "now": it.now });
+    let difference = |it: &ptc_calls::journal::Difference| json!({ "what": it.what, "recorded": it.recorded, "now": it.now });
     whole["replay"] = json!({
         "same": replayed.is_same(),
         "answered": replayed.answered,

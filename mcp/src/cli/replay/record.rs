@@ -1,8 +1,8 @@
 //! The flag `--record`, which writes the journal of each run to a folder.
 
 use crate::cli::flags::variables;
-use crate::console::exit::Abort;
-use ptc_runtime::journal::Recorder;
+use ptc_calls::journal::Recorder;
+use ptc_server::console::exit::Abort;
 use std::path::PathBuf;
 
 /// Flag of commands that run programs.

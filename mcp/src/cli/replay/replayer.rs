@@ -1,10 +1,10 @@
 //! Replays recordings of programs and of scripts.
 
 use crate::cli::flags::python::PythonFlags;
-use crate::console::exit::Abort;
+use ptc_calls::journal::{Language, Recording};
+use ptc_engine::{ReplayOptions, Replayed, Runtime};
 use ptc_python::engine::Engine;
-use ptc_runtime::journal::{Language, Recording};
-use ptc_runtime::{ReplayOptions, Replayed, Runtime};
+use ptc_server::console::exit::Abort;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 

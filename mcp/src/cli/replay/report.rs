@@ -1,8 +1,8 @@
 //! What a replay shows, for people.
 
-use crate::console::style::Style;
-use ptc_runtime::Replayed;
-use ptc_runtime::journal::Difference;
+use ptc_calls::journal::Difference;
+use ptc_engine::Replayed;
+use ptc_server::console::style::Style;
 
 /// Most calls of one kind that are listed.
 const LISTED: usize = 10;

@@ -1,10 +1,10 @@
 //! The command `ptc state check`, which looks at the place of stored runs and changes nothing.
 
 use super::state::{StateFlags, StateLocation, open};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
 use clap::Subcommand;
-use ptc_runtime::store::{PostgresStore, StoreError};
+use ptc_base::store::{PostgresStore, StoreError};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
 use std::time::Duration;
 
 /// Arguments of `ptc state`.

@@ -3,9 +3,10 @@
 
 use super::perform;
 use super::state::StateLocation;
-use crate::redact::{self, Form, shapes};
-use ptc_runtime::outcome::Palette;
-use ptc_runtime::{Runtime, files};
+use ptc_base::files;
+use ptc_calls::outcome::Palette;
+use ptc_engine::Runtime;
+use ptc_server::redact::{self, Form, shapes};
 use rustix::fs::{Mode, chmod};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -14,16 +14,16 @@ pub mod state;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Need, UpstreamFlags, boot_with};
 use crate::cli::flags::prelude::PreludeFlags;
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-use crate::redact::visible;
 use clap::{Subcommand, ValueEnum};
 use control::{Reply, Request};
-use ptc_runtime::Runtime;
-use ptc_runtime::journal::{DurableRuns, InDoubt, Record, Recording, StoredRun};
-use ptc_runtime::outcome::Palette;
-use ptc_runtime::store::StoreError;
+use ptc_base::store::StoreError;
+use ptc_calls::journal::{DurableRuns, InDoubt, Record, Recording, StoredRun};
+use ptc_calls::outcome::Palette;
+use ptc_engine::Runtime;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+use ptc_server::redact::visible;
 use serde_json::{Value, json};
 use state::StateFlags;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -227,7 +227,7 @@ fn summary(journal: &Recording) -> Summary {
             _ => {}
         }
     }
-    let label = |call: &&&ptc_runtime::journal::CallBegun| in_doubt.contains(&call.seq);
+    let label = |call: &&&ptc_calls::journal::CallBegun| in_doubt.contains(&call.seq);
     let in_doubt = calls.iter().filter(label).map(|call| format!("{} {}", call.label(), call.args.get()));
     Summary { calls: calls.len(), in_doubt: in_doubt.collect() }
 }

@@ -2,11 +2,11 @@
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;
-use crate::console::exit::Abort;
-use crate::redact;
-use ptc_runtime::journal::{DurableRuns, RunHolder};
-use ptc_runtime::limits::Unit;
-use ptc_runtime::store::{EmbeddedStore, PostgresStore, StoreError, password_in};
+use ptc_base::store::{EmbeddedStore, PostgresStore, StoreError, password_in};
+use ptc_calls::journal::{DurableRuns, RunHolder};
+use ptc_calls::limits::Unit;
+use ptc_server::console::exit::Abort;
+use ptc_server::redact;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;
-use crate::console;
-use crate::console::exit::Abort;
-use crate::observe::counts::CallCounts;
-use crate::server::http::{Access, HttpListener};
+use ptc_server::console;
+use ptc_server::console::exit::Abort;
+use ptc_server::observe::counts::CallCounts;
+use ptc_server::server::http::{Access, HttpListener};
 use std::io::IsTerminal;
 
 /// Shown to a person who runs `ptc serve` at a terminal.

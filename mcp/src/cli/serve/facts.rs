@@ -1,12 +1,12 @@
 //! The facts behind the list of tools, made again whenever the tools of an upstream server change.
 
-use crate::answer::caps::Profile;
 use crate::cli::boot::Booted;
-use crate::tools::Facts;
-use crate::tools::catalog::{CatalogStyle, CatalogView};
-use ptc_runtime::limits::Limits;
-use ptc_runtime::tools::Catalog;
-use ptc_runtime::{ExportHints, ExposedExport, Prelude};
+use ptc_calls::limits::Limits;
+use ptc_calls::tools::Catalog;
+use ptc_engine::{ExportHints, ExposedExport, Prelude};
+use ptc_server::answer::caps::Profile;
+use ptc_server::tools::Facts;
+use ptc_server::tools::catalog::{CatalogStyle, CatalogView};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;

@@ -25,11 +25,11 @@ use super::reload::ConfigReload;
 use super::replay::record::RecordFlags;
 use super::runs::state::StateFlags;
 use super::{on_all_cores, on_runtime};
-use crate::answer::caps::Profile;
-use crate::console::exit::{Abort, Exit};
-use crate::tools::exposed::ExposedNames;
-use crate::tools::{execute_program, lisp_debug, lisp_eval, proxy, session};
 use entrance::Entrance;
+use ptc_server::answer::caps::Profile;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::tools::exposed::ExposedNames;
+use ptc_server::tools::{execute_program, lisp_debug, lisp_eval, proxy, session};
 use server::ServerBuilder;
 use settings::Settings;
 

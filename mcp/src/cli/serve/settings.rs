@@ -1,15 +1,15 @@
 //! What the flags of `ptc serve` say, read before anything starts.
 
 use super::ServeArgs;
-use crate::answer::caps::Profile;
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::flags::server::ServerLimits;
 use crate::cli::flags::variables;
 use crate::cli::reload::ConfigReload;
-use crate::console::exit::Abort;
-use crate::server::{DetachedLimits, Gate, GateLimits, ParkingLimits};
-use crate::tools::catalog::CatalogStyle;
-use ptc_runtime::Capacity;
+use ptc_engine::Capacity;
+use ptc_server::answer::caps::Profile;
+use ptc_server::console::exit::Abort;
+use ptc_server::server::{DetachedLimits, Gate, GateLimits, ParkingLimits};
+use ptc_server::tools::catalog::CatalogStyle;
 use std::sync::Arc;
 use std::time::Duration;
 

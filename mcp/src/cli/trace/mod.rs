@@ -2,19 +2,18 @@
 //!
 //! # Layout
 //!
-//! `read`: parses a trace file. `timeline`: draws text. `page`: draws a page of HTML.
+//! `timeline`: draws text. `page`: draws a page of HTML.
 
 mod page;
-mod read;
 mod timeline;
 
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::console::style::Style;
-pub(super) use crate::drawing::units::count;
-use crate::drawing::{chart, trace::Trace};
 use clap::Subcommand;
-use ptc_runtime::outcome::Outcome;
+use ptc_calls::outcome::Outcome;
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::style::Style;
+pub(super) use ptc_server::drawing::units::count;
+use ptc_server::drawing::{chart, trace::Trace};
 use std::path::PathBuf;
 
 /// Arguments of `ptc trace`.

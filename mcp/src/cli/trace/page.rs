@@ -1,9 +1,9 @@
 //! Draws a trace as one self-contained page of HTML, without scripts, other files or fonts.
 
-use crate::drawing::chart;
-use crate::drawing::html::escaped;
-use crate::drawing::trace::{Trace, numbers};
-use crate::drawing::units::time;
+use ptc_server::drawing::chart;
+use ptc_server::drawing::html::escaped;
+use ptc_server::drawing::trace::{Trace, numbers};
+use ptc_server::drawing::units::time;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");

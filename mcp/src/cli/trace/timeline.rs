@@ -1,10 +1,10 @@
 //! Draws a trace as text with a timeline of its upstream calls.
 
-use crate::console::style::Style;
-use crate::drawing::trace::{Trace, TraceCall, numbers};
-use crate::drawing::units::{bytes, time};
-use crate::redact::visible_line;
-use ptc_runtime::secrets::{Cut, shortened};
+use ptc_base::secrets::{Cut, shortened};
+use ptc_server::console::style::Style;
+use ptc_server::drawing::trace::{Trace, TraceCall, numbers};
+use ptc_server::drawing::units::{bytes, time};
+use ptc_server::redact::visible_line;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -5,11 +5,11 @@ use crate::cli::background::page_link;
 use crate::cli::boot::UpstreamFlags;
 use crate::cli::flags::variables;
 use crate::cli::{Cli, Commands, serve};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::server::http::page_line;
-use crate::tools::owned_table::random_id;
 use clap::{CommandFactory, FromArgMatches};
+use ptc_server::console;
+use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::server::http::page_line;
+use ptc_server::tools::owned_table::random_id;
 use std::ffi::OsString;
 
 /// Arguments of `ptc ui`.

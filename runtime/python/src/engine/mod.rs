@@ -15,7 +15,7 @@ pub mod monty;
 
 use crate::host::Host;
 use async_trait::async_trait;
-use ptc_runtime::outcome::Failure;
+use ptc_calls::outcome::Failure;
 use std::sync::Arc;
 
 /// A script.

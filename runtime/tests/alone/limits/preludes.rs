@@ -1,6 +1,6 @@
 //! Bounds of preludes: their constants together, and the bytes of a store.
 
-use ptc_runtime::prelude_store::PreludeStore;
+use ptc_engine::prelude_store::PreludeStore;
 
 /// A text of constants that together take much work, or much memory.
 fn costly(constant: &str) -> String {
@@ -11,7 +11,7 @@ fn costly(constant: &str) -> String {
 #[test]
 fn constants_have_bounds_together() {
     for constant in ["(reduce + (range 1900000))", "(reduce (fn [s _] (str s s)) \"x\" (range 22))"] {
-        let error = ptc_runtime::Prelude::compile("aa", &costly(constant)).expect_err("too much");
+        let error = ptc_engine::Prelude::compile("aa", &costly(constant)).expect_err("too much");
         let message = error.to_string();
         assert!(message.contains("prelude evaluation exceeded sandbox limits"), "{message}");
     }

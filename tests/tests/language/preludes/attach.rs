@@ -1,9 +1,9 @@
 //! The backing tools that a prelude requires of a host, and the failure of programs when they are missing.
 
 use super::{CRM, prelude, run, runtime, value};
-use ptc_runtime::config::ServerEntry;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy};
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use ptc_tests::upstreams::{Upstreams, table_server};
+use ptc_upstream::config::ServerEntry;
 use serde_json::Value;
 
 pub(crate) fn requires(prelude: &Prelude, reference: &str) -> (Value, Value, Value) {
@@ -64,8 +64,8 @@ pub(crate) fn entries(servers: &[&str]) -> Vec<ServerEntry> {
         );
     }
     let file = upstreams.write();
-    let secrets = ptc_runtime::secrets::SecretRegistry::new();
-    let configs = ptc_runtime::config::Config::load_all(&[file.path().into()], &secrets)
+    let secrets = ptc_base::secrets::SecretRegistry::new();
+    let configs = ptc_upstream::config::Config::load_all(&[file.path().into()], &secrets)
         .map_err(|error| error.to_string());
     configs.expect("a configuration").into_iter().flat_map(|config| config.servers).collect()
 }

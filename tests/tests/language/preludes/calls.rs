@@ -1,7 +1,7 @@
 //! Programs that call into a prelude.
 
 use super::{failure, run, runtime, value};
-use ptc_runtime::options::RunOptions;
+use ptc_calls::options::RunOptions;
 
 const TEXT: &str = r#"(ns math "Numbers.")
 (def page-size 50)
@@ -116,7 +116,7 @@ async fn what_is_not_called_costs_a_program_nothing() {
         runtime(&format!("(ns m) {large}")).await,
     );
     for program in ["(+ 1 2)", "(m/f0 7)", "(map m/f0 (range 20))"] {
-        let of = async |runtime: &ptc_runtime::Runtime| {
+        let of = async |runtime: &ptc_engine::Runtime| {
             let usage = run(runtime, program).await.usage;
             (usage.fuel, usage.peak_bytes)
         };

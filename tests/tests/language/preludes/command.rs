@@ -47,7 +47,7 @@ fn check_says_what_is_wrong_and_what_is_missing() {
 #[test]
 fn inventory_and_documentation_are_printed() {
     let inventory = command(&["inventory", &crm()]);
-    let prelude = ptc_runtime::Prelude::compile("crm.clj", CRM).expect("it compiles");
+    let prelude = ptc_engine::Prelude::compile("crm.clj", CRM).expect("it compiles");
     assert_eq!(inventory.stdout.trim_end(), prelude.inventory().expect("exports"));
     let document = command(&["doc", &crm()]).stdout;
     for part in [

@@ -1,6 +1,6 @@
 //! Texts that are not valid preludes: reason, message and location of each error.
 
-use ptc_runtime::{Prelude, PreludeSource};
+use ptc_engine::{Prelude, PreludeSource};
 
 /// A text, and the reason, message and `line:column` of its first error.
 #[rustfmt::skip]

@@ -58,7 +58,7 @@ async fn a_namespace_and_a_server_of_one_name_are_both_told() {
     assert!(told.starts_with("\"crm\\nTools: 3, listed by (dir \\\"crm\\\")"), "{told}");
 }
 
-async fn printed(runtime: &ptc_runtime::Runtime, program: &str) -> String {
+async fn printed(runtime: &ptc_engine::Runtime, program: &str) -> String {
     let outcome = run(runtime, program).await;
     assert_eq!(outcome.result.expect(program).text, "nil", "{program}");
     outcome.prints.join("\n")

@@ -1,8 +1,9 @@
 //! One prelude in several isolates: each isolate's changes to its data and functions stay its own.
 
 use super::prelude;
-use ptc_runtime::session::{Session, SessionLimits};
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
+use ptc_calls::options::RunOptions;
+use ptc_engine::session::{Session, SessionLimits};
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use std::sync::Arc;
 
 const TEXT: &str = r#"(ns m "Data and functions.")

@@ -23,8 +23,9 @@ mod promises;
 mod served;
 mod store;
 
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use std::sync::Arc;
 
 /// The prelude of the guide.

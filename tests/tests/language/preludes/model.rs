@@ -3,7 +3,7 @@
 
 use super::{prelude, run};
 use proptest::prelude::*;
-use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
 use ptc_tests::properties::for_all;
 use std::fmt::Write as _;
 
@@ -233,7 +233,7 @@ async fn seen(runtime: &Runtime, program: &str) -> Seen {
 async fn check(definitions: &[Definition], program: &Expr) {
     let (text, inlined) = texts(definitions);
     // A prelude with a faulting constant does not compile; the program faults before its own expression.
-    let compiled = ptc_runtime::Prelude::compile("p.clj", &text);
+    let compiled = ptc_engine::Prelude::compile("p.clj", &text);
     let has_constants = definitions.iter().any(|definition| definition.parameters.is_none());
     if compiled.is_err() && has_constants {
         return;

@@ -1,6 +1,6 @@
 //! The store of prelude versions, in memory and in a file.
 
-use ptc_runtime::prelude_store::{PreludeRef, PreludeStore};
+use ptc_engine::prelude_store::{PreludeRef, PreludeStore};
 use ptc_tests::binary::{build_dir, run_ptc};
 use ptc_tests::serve::{Server, text_of};
 use serde_json::{Map, Value, json};

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a broken runtime should be loud")]
 
 use proptest::prelude::*;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Outcome};
-use ptc_runtime::session::{Accept, Bindings, Forget, Session, SessionLimits};
-use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::{Failure, Outcome};
+use ptc_engine::session::{Accept, Bindings, Forget, Session, SessionLimits};
+use ptc_engine::{Runtime, RuntimeConfig};
 use ptc_tests::properties::for_all;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;

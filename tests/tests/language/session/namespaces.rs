@@ -1,7 +1,8 @@
 //! Namespaces that a host attaches to programs, from the text of both to the value.
 
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
+use ptc_calls::options::RunOptions;
+use ptc_calls::outcome::Outcome;
+use ptc_engine::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use std::sync::Arc;
 
 const GEO: &str = r#"(ns geo "Shapes.")

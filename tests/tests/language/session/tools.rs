@@ -115,7 +115,7 @@ fn a_start_that_is_cancelled_leaves_no_session() {
     let store = folder.path().join("store.redb");
     let constants: String = (0..20).map(|n| format!("(def c{n} (reduce + (range 20000))) ")).collect();
     let text = format!("(ns costly) {constants}");
-    let written = ptc_runtime::prelude_store::PreludeStore::open(&store).expect("a store");
+    let written = ptc_engine::prelude_store::PreludeStore::open(&store).expect("a store");
     written.write("costly", &text, serde_json::Map::new(), None).expect("written");
     let mut server = server(&["--prelude-store", store.to_str().expect("a path")]);
     let arguments = json!({ "name": "lisp_session_start", "arguments": { "preludes": ["costly"] } });

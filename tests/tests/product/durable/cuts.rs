@@ -2,11 +2,12 @@
 //! twice, loses no answer, and ends as if nothing had happened.
 
 use proptest::prelude::*;
-use ptc_runtime::journal::{DurableRuns, InDoubt, RunHolder};
-use ptc_runtime::options::RunOptions;
+use ptc_base::store::{Entry, Lease, LogName, Store, StoreError, StoreLock};
+use ptc_calls::journal::{DurableRuns, InDoubt, RunHolder};
+use ptc_calls::options::RunOptions;
+use ptc_calls::{Effect, HostTool, Limits, Outcome};
+use ptc_engine::{Runtime, RuntimeConfig};
 use ptc_runtime::schemars::JsonSchema;
-use ptc_runtime::store::{Entry, Lease, LogName, Store, StoreError, StoreLock};
-use ptc_runtime::{Effect, HostTool, Limits, Outcome, Runtime, RuntimeConfig};
 use ptc_tests::properties::for_all;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! A server that is killed while a program calls tools, and `ptc runs`.
 
-use ptc_runtime::store::{EmbeddedStore, Store};
+use ptc_base::store::{EmbeddedStore, Store};
 use ptc_tests::binary::{Finished, ptc, run_ptc};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};

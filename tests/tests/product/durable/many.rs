@@ -1,11 +1,12 @@
 //! Many stored runs: what each takes, and a copy of their folder, which is as good as the folder.
 
 use super::cuts::options;
-use ptc_runtime::journal::{DurableRuns, InDoubt, RunHolder};
-use ptc_runtime::options::RunOptions;
+use ptc_base::store::{EmbeddedStore, Store};
+use ptc_calls::journal::{DurableRuns, InDoubt, RunHolder};
+use ptc_calls::options::RunOptions;
+use ptc_calls::{Effect, HostTool, Limits, Outcome};
+use ptc_engine::{Runtime, RuntimeConfig};
 use ptc_runtime::schemars::JsonSchema;
-use ptc_runtime::store::{EmbeddedStore, Store};
-use ptc_runtime::{Effect, HostTool, Limits, Outcome, Runtime, RuntimeConfig};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::path::Path;

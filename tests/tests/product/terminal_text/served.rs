@@ -1,7 +1,7 @@
 //! Text of servers is data wherever a model reads it: each field of a tool list, in each description and each
 //! discovery answer. It cannot end a line, control a terminal, or reverse the order of letters.
 
-use ptc_runtime::tools::visible::is_shown;
+use ptc_calls::tools::visible::is_shown;
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{Upstreams, hostile_server};
 use serde_json::{Value, json};

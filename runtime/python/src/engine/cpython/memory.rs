@@ -5,7 +5,7 @@
 //! sessions stay. So the counters of each process (`VmPTE`, `RssAnon` in `/proc/PID/status`) are read while scripts
 //! run. Without `/proc`, or without its lists of children, only the kernel's limit holds.
 
-use ptc_runtime::files;
+use ptc_base::files;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -21,7 +21,7 @@ use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
 use memory::SharedTotal;
-use ptc_runtime::outcome::Failure;
+use ptc_calls::outcome::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::UnixStream;

@@ -25,7 +25,7 @@ use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
 use pool::{Pool, Worker};
-use ptc_runtime::outcome::Failure;
+use ptc_calls::outcome::Failure;
 use std::ffi::OsString;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The worker processes of Monty, and the pool of idle ones.
 
 use crate::functions::Functions;
-use ptc_runtime::sync::Locked;
-use ptc_runtime::upstream::{forget_companion, spawn_companion};
+use ptc_base::sync::Locked;
+use ptc_upstream::{forget_companion, spawn_companion};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io;

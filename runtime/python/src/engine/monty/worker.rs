@@ -5,7 +5,7 @@ use super::script::{NAME_TOOL_ERROR, Script};
 use crate::engine::filter::{self, ProcessKind};
 use monty::MontyRepl;
 use monty_types::{AssertMessageAnnotations, CompileOptions, PrintWriter, ResourceTracker};
-use ptc_runtime::{files, process};
+use ptc_base::{files, process};
 use ptc_vm::fault::nearest;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::Deserialize;

@@ -3,12 +3,13 @@
 use super::QUICK_START;
 use crate::preludes::attach::{entries, with_servers};
 use async_trait::async_trait;
-use ptc_runtime::agent::{
+use ptc_agent::{
     Agent, AgentFailure, AgentReason, AgentStep, Continuation, ContinuationGuard, Llm, LlmError,
     LlmErrorKind, LlmReply, LlmRequest, MatchedCall,
 };
-use ptc_runtime::outcome::CallRecord;
-use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime};
+use ptc_calls::outcome::CallRecord;
+use ptc_calls::{Effect, HostTool, NoArguments};
+use ptc_engine::{Prelude, Runtime};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

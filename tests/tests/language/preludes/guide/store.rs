@@ -2,10 +2,10 @@
 
 use super::QUICK_START;
 use crate::preludes::{run, value};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::prelude_store::{PreludeRef, PreludeStore, editing};
-use ptc_runtime::session::SessionLimits;
-use ptc_runtime::{Prelude, PreludeSource, Runtime};
+use ptc_calls::options::RunOptions;
+use ptc_engine::prelude_store::{PreludeRef, PreludeStore, editing};
+use ptc_engine::session::SessionLimits;
+use ptc_engine::{Prelude, PreludeSource, Runtime};
 use ptc_tests::binary::run_ptc;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

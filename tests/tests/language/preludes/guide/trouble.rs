@@ -2,7 +2,7 @@
 
 use crate::preludes::attach::with_servers;
 use crate::preludes::{CRM, failure, prelude, runtime};
-use ptc_runtime::{Prelude, PreludeSource};
+use ptc_engine::{Prelude, PreludeSource};
 
 #[test]
 fn a_trace_says_which_prelude_it_was() {
@@ -51,7 +51,7 @@ fn wrong(text: &str) -> String {
 
 #[tokio::test]
 async fn every_symptom_has_the_text_of_the_guide() {
-    let bare = ptc_runtime::Runtime::builder().workers(1).start().await.expect("a runtime");
+    let bare = ptc_engine::Runtime::builder().workers(1).start().await.expect("a runtime");
     let attached = runtime(CRM).await;
     let logs = runtime("(ns log) (defn sessions [] (tool/log_sessions {}))").await;
     let poor = with_servers(CRM, &["hr"]).await;

@@ -3,8 +3,8 @@
 use super::QUICK_START;
 use crate::preludes::attach::{requires, with_servers};
 use crate::preludes::{CRM, failure, prelude, run, runtime, value};
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::{Prelude, Runtime};
+use ptc_calls::options::RunOptions;
+use ptc_engine::{Prelude, Runtime};
 use std::sync::Arc;
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn visibility_decides_about_prompts_alone() {
         assert!(value(&runtime, &format!("(doc '{export})")).await.contains("Kind: prelude-export"));
     }
     // The prompt text about the language mentions no prelude.
-    assert!(!ptc_runtime::card::LANGUAGE.contains("crm/"));
+    assert!(!ptc_engine::card::LANGUAGE.contains("crm/"));
 }
 
 #[test]

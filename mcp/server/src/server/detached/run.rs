@@ -1,0 +1,444 @@
+//! One call that goes on without its request.
+
+use super::stored::StoredHandle;
+use super::table::DetachedRuns;
+use super::wire;
+use crate::answer::{Content, ToolResult};
+use crate::protocol::{ErrorCode, RpcError};
+use crate::server::handler::Ticket;
+use crate::server::input_required::{ClientQuestion, ClientRequests, supports};
+use crate::server::mailbox::{Event, Mailbox, Slot};
+use crate::tools::owned_table::Owned;
+use crate::tools::{CallOwner, Cancel, ToolAnswer};
+use ptc_base::sync::Locked;
+use ptc_upstream::Offered;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// How a client knows the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum HandleKind {
+    /// As a task that it asked for (2025-11-25).
+    Requested,
+    /// As a task of the extension (2026-07-28).
+    Extension,
+    /// As a `run_id`.
+    RunId,
+}
+
+/// The status of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Status::Working => "working",
+            Status::InputRequired => "input_required",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    pub(super) const fn is_over(self) -> bool {
+        matches!(self, Status::Completed | Status::Failed | Status::Cancelled)
+    }
+}
+
+/// How a call has ended.
+#[derive(Clone, Debug)]
+pub(in crate::server) enum End {
+    /// With this result, without the members of its era.
+    Result { members: Map<String, Value>, is_error: bool },
+    /// With an error of JSON-RPC.
+    Error(RpcError),
+    /// Its client has cancelled it.
+    Cancelled,
+}
+
+/// Who is notified of changes: a reader of events, about one of its requests or in general.
+#[derive(Clone)]
+pub(in crate::server) struct Watcher {
+    pub(in crate::server) mailbox: Weak<Mailbox>,
+    pub(in crate::server) slot: Option<Slot>,
+}
+
+/// A call that goes on without its request.
+pub(in crate::server) struct DetachedRun {
+    pub(in crate::server) id: String,
+    pub(in crate::server) owner: CallOwner,
+    /// Its place in lists.
+    pub(super) number: u64,
+    pub(in crate::server) kind: HandleKind,
+    /// The tool that it calls.
+    pub(super) tool: String,
+    pub(super) created_ms: u64,
+    pub(super) ttl: Duration,
+    /// What the client can be asked.
+    offered: Offered,
+    requests: Arc<ClientRequests>,
+    table: Weak<DetachedRuns>,
+    /// Held while it is written to the store.
+    pub(super) order: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+struct State {
+    updated_ms: u64,
+    /// Grows with each change that a client can see.
+    version: u64,
+    asked: Vec<ClientQuestion>,
+    end: Option<End>,
+    /// The end is stored, or cannot be: clients see it.
+    is_settled: bool,
+    cancel: Option<Cancel>,
+    /// The ticket of the call, for its record.
+    ticket: Option<Ticket>,
+    watchers: Vec<Watcher>,
+    /// The stored run, and what its tool needs to go on.
+    stored: Option<(Arc<str>, String)>,
+    /// It is no longer in the table, and not to be stored again.
+    is_forgotten: bool,
+    /// The request that asks its questions.
+    asker: Weak<()>,
+}
+
+/// What a client sees of a task.
+pub(super) struct View {
+    pub(super) status: Status,
+    pub(super) updated_ms: u64,
+    /// Questions by their names.
+    pub(super) asked: Map<String, Value>,
+    pub(super) end: Option<End>,
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for DetachedRun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("DetachedRun").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Owned for Arc<DetachedRun> {
+    /// It expires by its age only.
+    fn last_used(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// What a new one is made of.
+pub(super) struct NewRun {
+    pub(super) id: String,
+    pub(super) owner: CallOwner,
+    pub(super) number: u64,
+    pub(super) kind: HandleKind,
+    pub(super) tool: String,
+    pub(super) created_ms: u64,
+    pub(super) ttl: Duration,
+    pub(super) offered: Offered,
+    pub(super) requests: Arc<ClientRequests>,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) end: Option<End>,
+}
+
+impl DetachedRun {
+    pub(super) fn new(new: NewRun, table: &Arc<DetachedRuns>) -> Arc<DetachedRun> {
+        let NewRun { id, owner, number, kind, tool, created_ms, ttl, offered, requests, ticket, end } = new;
+        Arc::new(DetachedRun {
+            id,
+            owner,
+            number,
+            kind,
+            tool,
+            created_ms,
+            ttl,
+            offered,
+            requests,
+            table: Arc::downgrade(table),
+            order: tokio::sync::Mutex::default(),
+            state: Mutex::new(State {
+                updated_ms: created_ms,
+                version: 1,
+                asked: Vec::new(),
+                is_settled: end.is_some(),
+                end,
+                cancel: None,
+                ticket,
+                watchers: Vec::new(),
+                stored: None,
+                is_forgotten: false,
+                asker: Weak::new(),
+            }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.locked()
+    }
+
+    /// What a client sees.
+    pub(super) fn view(&self) -> View {
+        let mut state = self.lock();
+        // A server may have withdrawn a question.
+        state.asked.retain(|question| self.requests.is_open(question));
+        let end = state.end.as_ref().filter(|_| state.is_settled);
+        let status = match end {
+            Some(end) => self.status_of(end),
+            None if state.asked.is_empty() => Status::Working,
+            None => Status::InputRequired,
+        };
+        let asked =
+            if status == Status::InputRequired { wire::input_requests(&state.asked) } else { Map::new() };
+        View { status, updated_ms: state.updated_ms, asked, end: end.cloned() }
+    }
+
+    /// In 2025-11-25 a result that is an error means that the task has failed.
+    fn status_of(&self, end: &End) -> Status {
+        match end {
+            End::Result { is_error: true, .. } if self.kind == HandleKind::Requested => Status::Failed,
+            End::Result { .. } => Status::Completed,
+            End::Error(_) => Status::Failed,
+            End::Cancelled => Status::Cancelled,
+        }
+    }
+
+    /// True when clients see that it has ended.
+    pub(in crate::server) fn is_over(&self) -> bool {
+        self.lock().is_settled
+    }
+
+    /// The status that it has or will have.
+    pub(super) fn last_status(&self) -> Status {
+        self.lock().end.as_ref().map_or(Status::Working, |end| self.status_of(end))
+    }
+
+    /// Its end is stored, or cannot be.
+    pub(super) fn settle(&self) {
+        self.change(|state| state.is_settled = true);
+    }
+
+    /// The number of its changes.
+    pub(in crate::server) fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// Notifies this reader of later changes.
+    pub(in crate::server) fn watch(&self, watcher: Watcher) {
+        let mut state = self.lock();
+        state.watchers.retain(|watcher| watcher.mailbox.strong_count() > 0);
+        state.watchers.push(watcher);
+    }
+
+    /// Sets what stops it. One that has ended or was cancelled meanwhile is not stopped later.
+    pub(in crate::server) fn set_cancel(&self, cancel: Option<Cancel>) {
+        let mut state = self.lock();
+        match state.end {
+            None => state.cancel = cancel,
+            Some(End::Cancelled) => {
+                drop(state);
+                if let Some(cancel) = cancel {
+                    cancel();
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Sets the ticket of the call, for its record.
+    pub(in crate::server) fn set_ticket(&self, ticket: Option<Ticket>) {
+        self.lock().ticket = ticket;
+    }
+
+    /// Its run is stored under this name.
+    pub(super) fn set_stored(&self, run: Arc<str>, memo: String) {
+        self.lock().stored = Some((run, memo));
+    }
+
+    /// What the client can be asked.
+    pub(super) fn offered(&self) -> Offered {
+        self.offered
+    }
+
+    /// What is to be stored of it.
+    pub(super) fn stored(&self) -> StoredHandle {
+        let state = self.lock();
+        StoredHandle::new(self, state.updated_ms, state.end.as_ref(), state.stored.as_ref())
+    }
+
+    /// Name of the stored run.
+    pub(super) fn stored_run(&self) -> Option<Arc<str>> {
+        self.lock().stored.as_ref().map(|(run, _)| run.clone())
+    }
+
+    /// Takes new questions of the run. Those that the client cannot be asked are refused.
+    pub(in crate::server) fn questions_arrived(&self) {
+        let new = self.requests.questions();
+        if new.is_empty() {
+            return;
+        }
+        let can_be_asked = self.kind != HandleKind::RunId;
+        let (asked, others): (Vec<_>, Vec<_>) =
+            new.into_iter().partition(|question| can_be_asked && supports(self.offered, question));
+        for question in &others {
+            self.requests.refuse(question, "the client whose call is under way does not offer this");
+        }
+        if !asked.is_empty() {
+            self.change(|state| state.asked.extend(asked));
+        }
+    }
+
+    /// Passes on the client's answers. Names of questions that are not open are ignored.
+    pub(super) fn update(&self, mut responses: HashMap<String, Box<RawValue>>) {
+        let mut answered = Vec::new();
+        self.change(|state| {
+            for question in std::mem::take(&mut state.asked) {
+                match responses.remove(question.id()) {
+                    Some(response) => answered.push((question, response)),
+                    None => state.asked.push(question),
+                }
+            }
+        });
+        for (question, response) in answered {
+            self.requests.answered(&question, response.get().to_owned());
+        }
+    }
+
+    /// True for the request that asks the questions: the first one, and the next when that is gone.
+    pub(super) fn may_ask(&self, request: &Arc<()>) -> bool {
+        let mut state = self.lock();
+        match state.asker.upgrade() {
+            Some(asker) => Arc::ptr_eq(&asker, request),
+            None => {
+                state.asker = Arc::downgrade(request);
+                true
+            }
+        }
+    }
+
+    /// Passes on the client's answer to one question; false if this question is not open.
+    pub(in crate::server) fn answer(&self, question: &str, answer: Result<&str, &str>) -> bool {
+        let mut found = None;
+        self.change(|state| {
+            let place = state.asked.iter().position(|asked| asked.id() == question);
+            found = place.map(|place| state.asked.remove(place));
+        });
+        let Some(question) = found else { return false };
+        self.requests.settled(&question, answer);
+        true
+    }
+
+    /// Stops it for its client, for good. Returns false if it has ended.
+    pub(super) fn cancel(&self) -> bool {
+        let mut cancel = None;
+        let ended = self.end(End::Cancelled, |state| cancel = state.cancel.take());
+        if let Some(cancel) = cancel {
+            cancel();
+        }
+        ended
+    }
+
+    /// Stops it without a trace: its time is over, or its owner has gone.
+    pub(super) fn drop_run(&self) {
+        let cancel = {
+            let mut state = self.lock();
+            state.is_forgotten = true;
+            state.cancel.take()
+        };
+        if let Some(cancel) = cancel {
+            cancel();
+        }
+    }
+
+    /// True when it is not to be stored again.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.lock().is_forgotten
+    }
+
+    /// The call has ended. `None` after a defect.
+    pub(in crate::server) fn ended(&self, answer: Option<&ToolAnswer<'_>>) {
+        let ticket = self.lock().ticket.take();
+        if let (Some(ticket), Some(answer)) = (ticket, answer) {
+            ticket.recorded(answer);
+        }
+        let is_closing = self.table.upgrade().is_some_and(|table| table.is_closing());
+        if is_closing && answer.is_none_or(|answer| answer.summary.reason.as_deref() == Some("cancelled")) {
+            // The process ends, and the run does not: a later process goes on with it.
+            return;
+        }
+        let end = match answer {
+            Some(answer) => End::of(&answer.result),
+            None => End::Error(RpcError::internal()),
+        };
+        self.end(end, |_| {});
+    }
+
+    /// Sets the end, unless there is one. Returns true if it is the first.
+    fn end(&self, end: End, also: impl FnOnce(&mut State)) -> bool {
+        let is_defect = matches!(end, End::Error(_));
+        {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return false;
+            }
+            state.end = Some(end);
+            also(&mut state);
+            state.asked.clear();
+            // What stops it is of no use any more.
+            state.cancel = None;
+        }
+        // A client that has seen the end sees no other one later, also after a crash.
+        // A defect is none of the run: another process may go on with what is stored.
+        let is_stored_first = !is_defect && self.table.upgrade().is_some_and(|table| table.ended(self));
+        if !is_stored_first {
+            self.settle();
+        }
+        true
+    }
+
+    /// Changes the state, and notifies those who watch.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let watchers = {
+            let mut state = self.lock();
+            change(&mut state);
+            state.version += 1;
+            state.updated_ms = now_ms();
+            state.watchers.retain(|watcher| watcher.mailbox.strong_count() > 0);
+            state.watchers.clone()
+        };
+        for Watcher { mailbox, slot } in watchers {
+            let Some(mailbox) = mailbox.upgrade() else { continue };
+            match slot {
+                Some(slot) => mailbox.push((slot, Event::Detached)),
+                None => mailbox.wake(),
+            }
+        }
+    }
+}
+
+impl End {
+    /// The end of a call with this result.
+    pub(in crate::server) fn of(result: &ToolResult<'_>) -> End {
+        if let Content::InputRequired { .. } = &result.content {
+            let message = "a task cannot ask its client to call again";
+            return End::Error(RpcError::new(ErrorCode::Internal, message));
+        }
+        End::Result { members: wire::members(result), is_error: result.is_error }
+    }
+}

@@ -1,0 +1,196 @@
+//! Nodes that share a database: any request may go to any of them.
+//!
+//! A session of the handshake era is in its signed id, so every node can take it in. What a node has in memory stays
+//! there: a request for a task or a parked run of another node is relayed to that node, through messages of the database,
+//! and so are answers to questions and cancellations.
+//!
+//! # Layout
+//! - this file: one node. `session_id`: signed ids of sessions. `session_notes`: what changes in a session.
+//! - `rates`: the calls a minute that tokens have left at all nodes.
+//! - `message`: what nodes send each other. `asking`: a request that another node answers. `answering`: the other side.
+
+mod answering;
+mod asking;
+mod message;
+mod rates;
+mod session_id;
+mod session_notes;
+
+pub(super) use answering::follow;
+use asking::OpenAsks;
+pub(super) use message::{AskedRequest, Claim, NodeMessage, SessionUpdate};
+use ptc_base::store::StoreError;
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::journal::DurableRuns;
+use ring::hmac;
+pub(super) use session_id::SignedSession;
+pub(super) use session_notes::SessionNote;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::{OnceCell, Semaphore, broadcast};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+/// The key of the secret that signs ids of sessions.
+const SIGNING_KEY: &str = "session-key";
+
+/// Interval at which a lost connection to the database is made again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the database may take before it counts as away.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Most messages that are sent without waiting for them.
+const MOST_SOON: usize = 1_024;
+
+/// This node, among those that share its database.
+pub(super) struct Nodes {
+    runs: DurableRuns,
+    /// Its name, which no other process has.
+    name: String,
+    key: OnceCell<hmac::Key>,
+    open: OpenAsks,
+    /// The database did not answer when it was last looked at.
+    is_database_away: AtomicBool,
+    /// A permit for each message that is sent without waiting for it.
+    soon: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Nodes").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Nodes {
+    /// This process, if others can share the state.
+    pub(super) fn of(runs: Option<DurableRuns>) -> Option<Arc<Nodes>> {
+        let runs = runs.filter(DurableRuns::is_shared)?;
+        let mut name = [0; 6];
+        if let Err(error) = getrandom::fill(&mut name) {
+            tracing::error!(%error, "sessions and calls that wait stay with this node: there are no random numbers");
+            return None;
+        }
+        let name = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(Arc::new(Nodes {
+            runs,
+            name,
+            key: OnceCell::new(),
+            open: OpenAsks::default(),
+            is_database_away: AtomicBool::new(false),
+            soon: Arc::new(Semaphore::new(MOST_SOON)),
+        }))
+    }
+
+    /// Reads the key that all nodes have, if this node does not have it yet. Without it the ids of new sessions are unsigned:
+    /// they stay with this node.
+    pub(super) async fn read_key(&self) {
+        let read = async {
+            let secret = self.runs.shared_secret(SIGNING_KEY).await?;
+            Ok::<_, StoreError>(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+        };
+        if let Err(error) = self.key.get_or_try_init(|| read).await {
+            tracing::warn!(%error, "a session stays with this node");
+        }
+    }
+
+    /// True while the database does not answer.
+    pub(super) fn is_database_away(&self) -> bool {
+        self.is_database_away.load(Relaxed)
+    }
+
+    /// Looks whether the database answers, again and again. Never ends.
+    pub(super) async fn watch_database(&self) {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            let looked = timeout(DATABASE_PATIENCE, self.runs.read_note(SIGNING_KEY)).await;
+            let is_away = !matches!(looked, Ok(Ok(_)));
+            if self.is_database_away.swap(is_away, Relaxed) != is_away {
+                match is_away {
+                    true => tracing::warn!("the database of the nodes does not answer"),
+                    false => tracing::info!("the database of the nodes answers again"),
+                }
+            }
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends a message to the other nodes. One that cannot be sent is lost.
+    pub(super) async fn send(&self, message: NodeMessage) {
+        let text = message.sent_by(&self.name);
+        if let Err(error) = self.runs.send(&text).await {
+            tracing::warn!(%error, "a message to other nodes is lost");
+        }
+    }
+
+    /// Sends a message to the other nodes, and does not wait for it. It is lost if too many wait already.
+    pub(super) fn send_soon(self: &Arc<Nodes>, message: NodeMessage) {
+        let Ok(permit) = self.soon.clone().try_acquire_owned() else {
+            return tracing::warn!("a message to other nodes is lost: too many wait for the database");
+        };
+        let nodes = self.clone();
+        tasks::spawn(TaskOwner::Process, async move {
+            nodes.send(message).await;
+            drop(permit);
+        });
+    }
+
+    /// Receives messages of other nodes, with the names of these. Those that answer a request of this node are passed on to
+    /// it. Never ends.
+    pub(super) async fn receive(&self, mut handle: impl FnMut(String, NodeMessage)) {
+        loop {
+            match self.runs.messages().await {
+                Ok(received) => self.receive_all(received, &mut handle).await,
+                Err(error) => {
+                    tracing::debug!(%error, "messages of other nodes are not received");
+                    sleep(LOOK).await;
+                }
+            }
+        }
+    }
+
+    async fn receive_all(
+        &self,
+        mut received: broadcast::Receiver<Arc<str>>,
+        handle: &mut impl FnMut(String, NodeMessage),
+    ) {
+        let mut look = interval(LOOK);
+        loop {
+            let text = tokio::select! {
+                text = received.recv() => text,
+                _ = look.tick() => {
+                    // Makes a lost connection again.
+                    let _ = self.runs.messages().await;
+                    continue;
+                }
+            };
+            match text {
+                Ok(text) => {
+                    let Some((from, message)) = NodeMessage::read(&text) else { continue };
+                    if from == self.name {
+                        continue;
+                    }
+                    match message {
+                        NodeMessage::Reply { to, id, reply } if to == self.name => {
+                            self.open.pass_on(from, id, reply)
+                        }
+                        NodeMessage::Reply { .. } => {}
+                        message => handle(from, message),
+                    }
+                }
+                Err(broadcast::error::RecvError::Lagged(lost)) => {
+                    tracing::warn!(lost, "messages of other nodes are lost");
+                }
+                Err(broadcast::error::RecvError::Closed) => return,
+            }
+        }
+    }
+}

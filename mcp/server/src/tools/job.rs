@@ -1,0 +1,137 @@
+//! A job: work of a tool that takes a while, as the server admits, starts and cancels it.
+
+use super::ToolAnswer;
+use ptc_calls::journal::RunKeeper;
+use ptc_calls::outcome::Outcome;
+use ptc_calls::watcher::{RunView, RunWatcher};
+use ptc_upstream::{CallingClient, ProgressListener};
+use std::fmt;
+use std::sync::Arc;
+
+/// Stops a job, which still reports its end. Has no effect after the end.
+pub type Cancel = Box<dyn FnOnce() + Send>;
+
+/// A job that was started.
+pub struct Started {
+    /// Stops it.
+    pub cancel: Cancel,
+    /// Keeps its run beyond the end of the process, if it can be.
+    pub keeper: Option<RunKeeper>,
+}
+
+/// Work of a tool that takes a while.
+pub struct Job {
+    memory_bytes: u64,
+    memo: Option<String>,
+    start: Box<dyn FnOnce(Box<dyn Reporter>) -> Started + Send>,
+}
+
+impl Job {
+    /// Makes a job that `start` begins without blocking. `start` gets the reporter and returns the way to
+    /// cancel.
+    ///
+    /// `memory_bytes` is memory of the job that nothing else accounts for. The gate keeps the sum of all
+    /// running jobs below its bound. Programs of the runtime pass 0, because the runtime counts them quantum
+    /// by quantum.
+    pub fn new(memory_bytes: u64, start: impl FnOnce(Box<dyn Reporter>) -> Cancel + Send + 'static) -> Job {
+        Job::keepable(memory_bytes, |reporter| Started { cancel: start(reporter), keeper: None })
+    }
+
+    /// [`Job::new`] for a job with a run that can be kept beyond the end of the process.
+    pub fn keepable(
+        memory_bytes: u64,
+        start: impl FnOnce(Box<dyn Reporter>) -> Started + Send + 'static,
+    ) -> Job {
+        Job { memory_bytes, memo: None, start: Box::new(start) }
+    }
+
+    /// Sets what [`super::Tool::resume`] needs apart from the run.
+    #[must_use]
+    pub fn with_memo(self, memo: String) -> Job {
+        Job { memo: Some(memo), ..self }
+    }
+
+    /// What [`super::Tool::resume`] needs apart from the run; `None` for a job that cannot go on.
+    pub fn memo(&self) -> Option<&str> {
+        self.memo.as_deref()
+    }
+
+    /// Bytes that the job may hold while it runs.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Starts the job. Must run on the thread that serves the connection, within its tokio runtime.
+    pub fn start(self, reporter: Box<dyn Reporter>) -> Started {
+        (self.start)(reporter)
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Job").field("memory_bytes", &self.memory_bytes).finish_non_exhaustive()
+    }
+}
+
+/// Receives the progress and the end of a job, on any thread. A reporter that is dropped without an answer is
+/// a defect of the tool; the client then gets an error.
+pub trait Reporter: Send {
+    /// The job has begun. Until then it counts as started ahead.
+    fn begun(&mut self);
+
+    /// The job is this run.
+    fn entered(&mut self, _run: RunView) {}
+
+    /// The client that makes the call, which upstreams may ask while the job runs. `None` where a process has
+    /// only one client, which its upstreams know.
+    fn caller(&self) -> Option<CallingClient> {
+        None
+    }
+
+    /// Receives the progress of tools that the job calls. `None` when the client wants none.
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        None
+    }
+
+    /// Reports `done` finished parts; `part` names what a part is ("upstream call").
+    fn progress(&mut self, done: u64, part: &'static str);
+
+    /// The job is over, cancelled or not. The server does not send the answer of a cancelled call.
+    fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
+}
+
+/// Makes a watcher that reports a run to the client of a job. `ended` makes the answer, on the thread where
+/// the run ends.
+pub fn follow(
+    reporter: Box<dyn Reporter>,
+    ended: impl FnOnce(Box<dyn Reporter>, Outcome) + Send + 'static,
+) -> Box<dyn RunWatcher> {
+    Box::new(FollowedRun { reporter, ended })
+}
+
+struct FollowedRun<E> {
+    reporter: Box<dyn Reporter>,
+    ended: E,
+}
+
+impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E> {
+    fn entered(&mut self, view: RunView) {
+        self.reporter.entered(view);
+    }
+
+    fn begun(&mut self) {
+        self.reporter.begun();
+    }
+
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        self.reporter.progress_listener()
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.reporter.progress(ended, "upstream call");
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        (self.ended)(self.reporter, outcome);
+    }
+}

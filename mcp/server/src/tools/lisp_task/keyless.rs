@@ -1,0 +1,29 @@
+//! A stand-in for a model without an API key: the server starts without it, and each request returns the
+//! error.
+
+use async_trait::async_trait;
+use ptc_agent::{Llm, LlmError, LlmReply, LlmRequest};
+
+/// A model without its API key.
+pub struct KeylessModel {
+    model: String,
+    error: LlmError,
+}
+
+impl KeylessModel {
+    /// Makes a model that answers every request with this error.
+    pub fn new(model: String, error: LlmError) -> KeylessModel {
+        KeylessModel { model, error }
+    }
+}
+
+#[async_trait]
+impl Llm for KeylessModel {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn complete(&self, _: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+        Err(self.error.clone())
+    }
+}

@@ -1,0 +1,79 @@
+//! Spilled results that `proxy-dispatch` retains for clients; only the client that made a call can name its
+//! result.
+
+use crate::tools::{CallContext, CallOwner, SessionTag};
+use ptc_base::spill::{Spilled, names_in};
+use ptc_base::sync::Locked;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The retained results of all clients. A result is removed with its client session, after `most_age`
+/// without use, and when newer results need its room.
+pub(super) struct ClientResults {
+    results: Mutex<Vec<ClientResult>>,
+    /// How long an unused result is retained; `None` for no limit.
+    most_age: Option<Duration>,
+}
+
+/// The client session that makes a call.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    owner: CallOwner,
+    session: SessionTag,
+}
+
+impl Caller {
+    pub(super) fn from_call(call: &CallContext) -> Caller {
+        Caller { owner: call.owner, session: call.session }
+    }
+}
+
+struct ClientResult {
+    caller: Caller,
+    spilled: Arc<Spilled>,
+    used: Instant,
+}
+
+impl ClientResults {
+    /// Makes an empty set with this limit of age.
+    pub(super) fn new(most_age: Option<Duration>) -> ClientResults {
+        ClientResults { results: Mutex::default(), most_age }
+    }
+
+    /// Retains a result for a client.
+    pub(super) fn retain(&self, caller: Caller, spilled: Arc<Spilled>) {
+        self.lock().push(ClientResult { caller, spilled, used: Instant::now() });
+        self.sweep();
+    }
+
+    /// Finds the client's result by its path or file name. Opens no file.
+    pub(super) fn find(&self, caller: Caller, name: &str) -> Option<Arc<Spilled>> {
+        self.sweep();
+        let mut retained = self.lock();
+        let found = retained
+            .iter_mut()
+            .find(|result| result.caller.owner == caller.owner && result.spilled.is_named(name))?;
+        found.used = Instant::now();
+        Some(found.spilled.clone())
+    }
+
+    /// Finds the client's first result that the text names.
+    pub(super) fn named_in(&self, caller: Caller, text: &str) -> Option<Arc<Spilled>> {
+        names_in(text).find_map(|name| self.find(caller, name))
+    }
+
+    /// Removes the results of a client session.
+    pub(super) fn end(&self, session: SessionTag) {
+        self.lock().retain(|result| result.caller.session != session);
+    }
+
+    /// Removes expired results, and those that the store has removed.
+    pub(super) fn sweep(&self) {
+        let is_over = |result: &ClientResult| self.most_age.is_some_and(|most| result.used.elapsed() >= most);
+        self.lock().retain(|result| !result.spilled.is_gone() && !is_over(result));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ClientResult>> {
+        self.results.locked()
+    }
+}

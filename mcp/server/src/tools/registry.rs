@@ -1,0 +1,143 @@
+//! The registry of the server's tools.
+
+use super::execute_program::ExecuteProgram;
+use super::exposed::ExposedTool;
+use super::lisp_debug::LispDebug;
+use super::lisp_eval::{Evaluator, LispEval};
+use super::lisp_run::LispRun;
+use super::lisp_task::{LispTask, Tasks};
+use super::proxy::ProxyDispatch;
+use super::session::{self, SessionTable};
+use super::{Definition, Facts, SessionTag, TaskSupport, Tool};
+use crate::protocol::Era;
+use ptc_calls::limits::Limits;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::fmt;
+use std::sync::Arc;
+
+/// The tools, in the order of `tools/list`. Of two tools with the same name the first one is used.
+#[derive(Default)]
+pub struct Registry {
+    tools: Vec<Box<dyn Tool>>,
+}
+
+/// The optional tools that are enabled.
+#[derive(Default)]
+pub struct MoreTools {
+    /// `lisp_debug`.
+    pub debug: Option<LispDebug>,
+    /// Exports of preludes.
+    pub exposed: Vec<ExposedTool>,
+    /// `lisp_run`.
+    pub runs: Option<LispRun>,
+    /// `execute_program`.
+    pub scripts: Option<ExecuteProgram>,
+    /// `proxy-dispatch`.
+    pub proxy: Option<ProxyDispatch>,
+    /// `lisp_task`.
+    pub tasks: Option<Arc<Tasks>>,
+    /// The tools of sessions.
+    pub sessions: Option<Arc<SessionTable>>,
+}
+
+impl Registry {
+    /// The registry of `ptc serve`: one line a tool.
+    pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
+        let MoreTools { debug, exposed, runs, scripts, proxy, tasks, sessions } = more;
+        Registry::default()
+            .with(LispEval::new(evaluator, limits))
+            .with_any(runs)
+            .with_any(tasks.map(LispTask::new))
+            .with_any(debug)
+            .with_any(scripts)
+            .with_any(proxy)
+            .with_all(sessions.iter().flat_map(session::tools))
+            .with_all(exposed.into_iter().map(|tool| Box::new(tool) as Box<dyn Tool>))
+    }
+
+    /// Adds a tool.
+    pub fn with(mut self, tool: impl Tool + 'static) -> Registry {
+        self.tools.push(Box::new(tool));
+        self
+    }
+
+    /// Adds a tool, if there is one.
+    pub fn with_any(self, tool: Option<impl Tool + 'static>) -> Registry {
+        match tool {
+            Some(tool) => self.with(tool),
+            None => self,
+        }
+    }
+
+    /// Adds several tools.
+    pub fn with_all(mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Registry {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Keeps only some of the tools.
+    pub fn only(mut self, wanted: impl Fn(&str) -> bool) -> Registry {
+        self.tools.retain(|tool| wanted(tool.name()));
+        self
+    }
+
+    /// True if calls of some tool may be tasks.
+    pub fn has_tasks(&self) -> bool {
+        self.tools.iter().any(|tool| tool.task_support() != TaskSupport::Forbidden)
+    }
+
+    /// The tool of this name.
+    pub fn find(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
+    }
+
+    /// Notifies all tools of the end of a client session.
+    pub fn session_ended(&self, session: SessionTag) {
+        self.tools.iter().for_each(|tool| tool.session_ended(session));
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name())
+    }
+
+    /// The descriptions of all tools.
+    pub fn descriptions(&self, facts: &Facts) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.definition(facts).description).collect()
+    }
+
+    /// The JSON array of `tools/list`.
+    ///
+    /// # Errors
+    /// A definition that cannot be serialized.
+    pub fn list(&self, facts: &Facts) -> serde_json::Result<Box<RawValue>> {
+        #[derive(Serialize)]
+        struct ToolEntry<'t> {
+            name: &'t str,
+            #[serde(flatten)]
+            definition: Definition,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            execution: Option<Execution>,
+        }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Execution {
+            task_support: TaskSupport,
+        }
+        let entry = |tool: &dyn Tool| {
+            // Clients without a handshake do not ask for tasks.
+            let task_support = tool.task_support();
+            let is_said = facts.era == Era::Handshake && task_support != TaskSupport::Forbidden;
+            let execution = is_said.then_some(Execution { task_support });
+            to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts), execution })
+        };
+        to_raw_value(&self.tools.iter().map(|tool| entry(&**tool)).collect::<serde_json::Result<Vec<_>>>()?)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.names()).finish()
+    }
+}

@@ -1,0 +1,371 @@
+//! Sessions in the state of the server (`--state`): they go on in a later process, or on another node.
+//!
+//! What is stored of a session is what its programs were: each committed program with the answers of its calls, and
+//! each `forget`. A process that does not have the session runs these programs again with their answers, before the next
+//! one. Changes are numbered, and a number is written once: a process that has missed a change cannot add one.
+
+use super::arguments::{SessionFault, SessionReason};
+use super::preludes::RequestedPreludes;
+use super::table::{OpenSession, SessionTable, now};
+use crate::tools::CallOwner;
+use jiff::Timestamp;
+use ptc_base::sync::Locked;
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::journal::{DurableRuns, Recording, RunJournal};
+use ptc_engine::Runtime;
+use ptc_engine::session::{Bindings, Forget, SessionBusy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// Keys of sessions begin so, before the id.
+const PREFIX: &str = "session/";
+
+/// Keys of changes begin so, before the id and the number: who lists sessions does not read what they hold.
+const CHANGES: &str = "session-change/";
+
+/// Most bytes of the changes of a session.
+const MOST_BYTES: usize = 64 << 20;
+
+/// What is stored of a session apart from its changes.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredSession {
+    owner: u64,
+    title: Option<String>,
+    /// In milliseconds since 1970.
+    created_ms: i64,
+    expires_ms: i64,
+    /// Its preludes with versions and checksums.
+    preludes: Option<Value>,
+}
+
+impl StoredSession {
+    fn is_over(&self) -> bool {
+        self.expires_ms <= now().as_millisecond()
+    }
+}
+
+/// A change that is no program.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredForget {
+    /// `None`: all names.
+    bindings: Option<Vec<String>>,
+    history: bool,
+    prints: bool,
+    calls: bool,
+}
+
+/// Begins the text of a [`StoredForget`], and of no program's journal.
+const FORGET: &[u8] = b"forget ";
+
+/// The changes of a stored session.
+pub(super) struct SessionLog {
+    runs: DurableRuns,
+    id: String,
+    state: Mutex<LogState>,
+    /// Held while changes are read or written, so that they stay in order.
+    order: tokio::sync::Mutex<()>,
+}
+
+struct LogState {
+    /// How many stored changes this process has.
+    known: u64,
+    /// Changes that are not stored yet.
+    waiting: VecDeque<Vec<u8>>,
+    /// The store may have changes that this process does not have.
+    is_behind: bool,
+    /// Bytes of all changes, those that wait included.
+    bytes: usize,
+    /// A change was too large to be stored.
+    is_cut: bool,
+}
+
+fn unavailable(why: impl std::fmt::Display) -> SessionFault {
+    let message = format!("the session cannot be stored or restored: {why}");
+    SessionFault::new(SessionReason::Unavailable, message)
+}
+
+fn key_of(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
+
+/// The beginning of the keys of the changes of a session.
+fn changes_of(id: &str) -> String {
+    format!("{CHANGES}{id}/")
+}
+
+impl LogState {
+    /// Adds a change; `None` is one that is too large by itself.
+    fn add(&mut self, change: Option<Vec<u8>>) {
+        let fits = |change: &Vec<u8>| self.bytes + change.len() <= MOST_BYTES;
+        match change.filter(fits) {
+            Some(change) => {
+                self.bytes += change.len();
+                self.waiting.push_back(change);
+            }
+            None => self.is_cut = true,
+        }
+    }
+}
+
+impl SessionLog {
+    /// The log of a new session, or of one that was stored by another process.
+    pub(super) fn new(runs: DurableRuns, id: &str, is_behind: bool) -> SessionLog {
+        let state = LogState { known: 0, waiting: VecDeque::new(), is_behind, bytes: 0, is_cut: false };
+        SessionLog { runs, id: id.to_owned(), state: Mutex::new(state), order: tokio::sync::Mutex::default() }
+    }
+
+    /// True if this process has all changes.
+    pub(super) fn is_current(&self) -> bool {
+        !self.runs.is_shared() && !self.state.locked().is_behind
+    }
+
+    /// Adds that parts of the session were forgotten.
+    pub(super) fn forgotten(&self, forget: &Forget) {
+        let Forget { bindings, history, prints, calls } = forget.clone();
+        let bindings = match bindings {
+            Bindings::All => None,
+            Bindings::Named(names) => Some(names),
+        };
+        // Plain data.
+        let text = serde_json::to_vec(&StoredForget { bindings, history, prints, calls }).unwrap_or_default();
+        self.state.locked().add(Some([FORGET, &text].concat()));
+    }
+
+    /// Stores what was added.
+    ///
+    /// # Errors
+    /// The store cannot be written, or another process has changed the session.
+    pub(super) async fn store(&self) -> Result<(), SessionFault> {
+        let _order = self.order.lock().await;
+        loop {
+            let (number, change) = {
+                let state = self.state.locked();
+                if state.is_cut {
+                    return Err(unavailable(
+                        "its programs have more answers than fit (16 MiB each, 64 MiB in all)",
+                    ));
+                }
+                let Some(change) = state.waiting.front() else { return Ok(()) };
+                (state.known, change.clone())
+            };
+            let is_added = self.runs.add_note(&self.change(number), change).await.map_err(unavailable)?;
+            if !is_added {
+                return Err(unavailable("another process has changed it meanwhile"));
+            }
+            let mut state = self.state.locked();
+            state.waiting.pop_front();
+            state.known += 1;
+        }
+    }
+
+    /// The key of a change. Keys sort by number.
+    fn change(&self, number: u64) -> String {
+        format!("{}{number:08}", changes_of(&self.id))
+    }
+
+    /// Runs the programs again that the session has missed.
+    ///
+    /// # Errors
+    /// The store cannot be read; a program does something else than it did.
+    async fn catch_up(&self, runtime: &Runtime, session: &OpenSession) -> Result<(), SessionFault> {
+        let _order = self.order.lock().await;
+        let known = self.state.locked().known;
+        let stored = self.runs.notes(&changes_of(&self.id)).await.map_err(unavailable)?;
+        let missed = stored.into_iter().filter(|(key, _)| *key >= self.change(known));
+        let mut missed: Vec<(String, Vec<u8>)> = missed.collect();
+        missed.sort();
+        for (key, change) in missed {
+            match change.strip_prefix(FORGET) {
+                Some(forget) => forget_again(session, forget).await?,
+                None => {
+                    let recording = Recording::from_lines(&key, &change).map_err(unavailable)?;
+                    runtime.restore(session.session(), recording).await.map_err(unavailable)?;
+                }
+            }
+            let mut state = self.state.locked();
+            state.known += 1;
+            state.bytes += change.len();
+        }
+        self.state.locked().is_behind = false;
+        Ok(())
+    }
+
+    /// Removes the session from the store, soon.
+    pub(super) fn remove(&self) {
+        let (runs, id) = (self.runs.clone(), self.id.clone());
+        tasks::spawn(TaskOwner::Process, async move { remove(&runs, &id).await });
+    }
+
+    /// Removes it when it was not used for long, unless another process may use it.
+    pub(super) fn remove_idle(&self) {
+        if !self.runs.is_shared() {
+            self.remove();
+        }
+    }
+}
+
+/// Removes a session and its changes.
+async fn remove(runs: &DurableRuns, id: &str) {
+    let changes = runs.notes(&changes_of(id)).await.unwrap_or_default();
+    let key = key_of(id);
+    // The session last: what is left of an interrupted removal is removed with it later.
+    for key in changes.iter().map(|(key, _)| key).chain([&key]) {
+        if let Err(error) = runs.note(key, None).await {
+            tracing::error!(%error, "a session stays stored");
+        }
+    }
+}
+
+async fn forget_again(session: &OpenSession, text: &[u8]) -> Result<(), SessionFault> {
+    let StoredForget { bindings, history, prints, calls } =
+        serde_json::from_slice(text).map_err(unavailable)?;
+    let bindings = bindings.map_or(Bindings::All, Bindings::Named);
+    let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+    let (done, is_done) = oneshot::channel();
+    permit.forget(Forget { bindings, history, prints, calls }, move |_| {
+        let _ = done.send(());
+    });
+    is_done.await.map_err(|_| unavailable("the process ends"))
+}
+
+impl OpenSession {
+    /// Adds a committed program to what is stored of the session.
+    pub(super) fn add_program(&self, journal: &RunJournal) {
+        let Some(log) = self.log() else { return };
+        log.state.locked().add(journal.take_collected());
+    }
+
+    /// Stores what was added.
+    ///
+    /// # Errors
+    /// As for [`SessionLog::store`].
+    pub(super) async fn store(&self) -> Result<(), SessionFault> {
+        match self.log() {
+            Some(log) => log.store().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl SessionTable {
+    /// Stores a session that was started.
+    pub(super) async fn store_start(
+        &self,
+        owner: CallOwner,
+        session: &OpenSession,
+    ) -> Result<(), SessionFault> {
+        let Some(log) = session.log() else { return Ok(()) };
+        let stored = StoredSession {
+            owner: owner.0,
+            title: session.title().map(str::to_owned),
+            created_ms: session.created().as_millisecond(),
+            expires_ms: session.expires().as_millisecond(),
+            preludes: session.preludes().references.clone(),
+        };
+        let text = serde_json::to_vec(&stored).map_err(unavailable)?;
+        log.runs.add_note(&key_of(&log.id), text).await.map_err(unavailable).map(drop)
+    }
+
+    /// Finds a session of this owner as all processes have left it.
+    pub(super) async fn reopen(
+        self: &Arc<SessionTable>,
+        owner: CallOwner,
+        id: &str,
+    ) -> Result<Arc<OpenSession>, SessionFault> {
+        let session = match self.find(owner, id) {
+            Ok(session) => session,
+            Err(missing) => self.load(owner, id).await?.ok_or(missing)?,
+        };
+        let Some(log) = session.log().filter(|log| !log.is_current()) else { return Ok(session) };
+        if session.session().is_busy() {
+            return Err(SessionFault::busy(id));
+        }
+        if log.runs.is_shared() && log.runs.read_note(&key_of(id)).await.map_err(unavailable)?.is_none() {
+            // Another process has closed it.
+            self.drop_from_memory(owner, id);
+            return Err(SessionFault::new(SessionReason::Closed, "session is closed"));
+        }
+        // A change of this process that is not stored yet goes first, or is lost to one of another process.
+        let restored = match log.store().await {
+            Ok(()) => log.catch_up(self.runtime(), &session).await,
+            Err(fault) => Err(fault),
+        };
+        if restored.is_err() {
+            self.drop_from_memory(owner, id);
+        }
+        restored.map(|()| session)
+    }
+
+    /// Opens all stored sessions of an owner.
+    pub(super) async fn reopen_all(self: &Arc<SessionTable>, owner: CallOwner) -> Result<(), SessionFault> {
+        let Some(runs) = self.durable() else { return Ok(()) };
+        for (key, text) in runs.notes(PREFIX).await.map_err(unavailable)? {
+            let id = key.strip_prefix(PREFIX);
+            let stored = serde_json::from_slice::<StoredSession>(&text).ok();
+            if let (Some(id), Some(stored)) = (id, stored)
+                && stored.owner == owner.0
+                && let Err(fault) = self.reopen(owner, id).await
+            {
+                tracing::warn!("a stored session is not listed: {}", fault.message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a stored session of this owner, without its changes.
+    pub(super) async fn load(
+        self: &Arc<SessionTable>,
+        owner: CallOwner,
+        id: &str,
+    ) -> Result<Option<Arc<OpenSession>>, SessionFault> {
+        let Some(runs) = self.durable().filter(|_| is_id(id)) else { return Ok(None) };
+        let _one = self.loading.lock().await;
+        if let Ok(session) = self.find(owner, id) {
+            return Ok(Some(session));
+        }
+        let Some(text) = runs.read_note(&key_of(id)).await.map_err(unavailable)? else { return Ok(None) };
+        let stored: StoredSession = serde_json::from_slice(&text).map_err(unavailable)?;
+        if stored.owner != owner.0 || stored.is_over() {
+            return Ok(None);
+        }
+        let StoredSession { title, created_ms, expires_ms, preludes, .. } = stored;
+        let [created, expires] =
+            [created_ms, expires_ms].map(|ms| Timestamp::from_millisecond(ms).unwrap_or_default());
+        let preludes = RequestedPreludes::again(preludes.as_ref())?;
+        let (table, id) = (self.clone(), id.to_owned());
+        let opened = tasks::blocking(TaskOwner::Run, move |stop| {
+            table.open_again(owner, &id, title, (created, expires), preludes, stop)
+        });
+        opened.await.unwrap_or_else(|| Err(unavailable("the process ends"))).map(Some)
+    }
+
+    /// Removes a session that was closed from the store.
+    pub(super) async fn remove_stored(&self, id: &str) {
+        if let Some(runs) = self.durable() {
+            remove(runs, id).await;
+        }
+    }
+
+    /// Removes sessions from the store whose time is over.
+    pub(super) fn sweep(&self) {
+        let Some(runs) = self.durable().cloned() else { return };
+        tasks::spawn(TaskOwner::Process, async move {
+            for (key, text) in runs.notes(PREFIX).await.unwrap_or_default() {
+                let stored = serde_json::from_slice::<StoredSession>(&text).ok();
+                if let Some(id) = key.strip_prefix(PREFIX)
+                    && stored.is_some_and(|stored| stored.is_over())
+                {
+                    remove(&runs, id).await;
+                }
+            }
+        });
+    }
+}
+
+/// True for a text that may be the id of a session: no other key of the store begins like one.
+fn is_id(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

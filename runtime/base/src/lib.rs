@@ -1,0 +1,37 @@
+//! What the crates of `ptc-runtime` share: files, tasks, secrets, spilled results, stores, the HTTP client, logins.
+//!
+//! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
+//! above it.
+//!
+//! # Layout
+//!
+//! Imports run one way, from top to bottom.
+//!
+//! - [`jwt`]: tokens that issuers have signed, and their verification.
+//! - [`oauth`]: logins at servers, and their tokens.
+//! - [`store`]: where state that outlives a process is stored.
+//! - [`net`]: the HTTP client.
+//! - [`spill`]: writes results that are too large to carry to files.
+//! - [`memory`]: gives memory back that nothing uses.
+//! - [`process`]: facts and settings of the operating system process.
+//! - [`secrets`]: what must not leave the process.
+//! - [`files`]: opens, creates and replaces files that people name.
+//! - [`tasks`]: spawned tasks and blocking work, each with an owner.
+//! - [`sync`]: locks that outlive a panic.
+
+#[cfg(not(unix))]
+compile_error!(
+    "ptc-runtime needs Unix: processes of servers, signals and permissions of files. On Windows, build it in WSL."
+);
+
+pub mod files;
+pub mod jwt;
+pub mod memory;
+pub mod net;
+pub mod oauth;
+pub mod process;
+pub mod secrets;
+pub mod spill;
+pub mod store;
+pub mod sync;
+pub mod tasks;

@@ -1,0 +1,32 @@
+//! The HTTP client of this crate: one way to make a client, one policy of redirects, one set of errors.
+//!
+//! - [`HttpClient`] (`client`): requests that follow redirects without carrying secrets elsewhere. `connector`: makes
+//!   connections. [`AddressClass`] (`address`): where a redirect may lead.
+//! - [`TlsOptions`] (`tls`): trusted certificates, and the client certificate.
+//! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
+//! - [`Response`], [`Body`] (`response`): responses, read in chunks; decoded bytes are counted.
+//! - [`Challenge`] (`challenge`): the authentication that a server asks for, as data and in words.
+//! - [`NetError`] (`error`): failures in words for people, and what to do about them.
+
+mod address;
+mod challenge;
+mod client;
+mod connector;
+pub mod error;
+mod header;
+mod payload;
+mod response;
+mod tls;
+
+pub use address::{AddressClass, is_loopback};
+pub use challenge::excerpt;
+pub use challenge::{Challenge, explain_challenges};
+pub use client::{ClientOptions, HttpClient, Request};
+pub use error::{NetError, NetFault, remedy};
+pub use header::{HeaderError, Headers};
+pub use hyper::header::HeaderName;
+pub use hyper::{Method, StatusCode};
+pub use payload::Payload;
+pub use response::{Body, Response};
+pub use tls::{ClientCertificate, TlsOptions};
+pub use url::Url;

@@ -1,0 +1,51 @@
+//! A secret value that cannot be printed or serialized.
+
+use super::registry::SecretHold;
+use super::{Protection, SecretRegistry};
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
+
+/// A resolved secret of the configuration. It can be neither printed nor serialized:
+///
+/// ```compile_fail
+/// let secrets = crate::secrets::SecretRegistry::new();
+/// println!("{:?}", crate::secrets::Credential::secret("x", &secrets).0);
+/// ```
+///
+/// ```compile_fail
+/// let secrets = crate::secrets::SecretRegistry::new();
+/// println!("{}", crate::secrets::Credential::secret("x", &secrets).0);
+/// ```
+#[derive(Clone)]
+pub struct Credential {
+    value: SecretString,
+    /// Held while this value or a clone of it exists.
+    _hold: Option<Arc<SecretHold>>,
+}
+
+impl Credential {
+    /// Registers every form of a value as a secret, and returns how well that protects it.
+    pub fn secret(value: impl Into<String>, secrets: &SecretRegistry) -> (Credential, Protection) {
+        let credential = Credential::composed(value);
+        let protection = secrets.register(credential.expose());
+        (credential, protection)
+    }
+
+    /// A token that a server has chosen, or a value that is as good for a time. It is redacted while it is used and some
+    /// time after that, if it has the shape of one: see `SecretRegistry::hold`.
+    pub fn token(value: impl Into<String>, secrets: &SecretRegistry) -> Credential {
+        let value = value.into();
+        let hold = secrets.hold(&value).map(Arc::new);
+        Credential { value: SecretString::from(value), _hold: hold }
+    }
+
+    /// A value that contains secrets; these are registered as credentials of their own.
+    pub fn composed(value: impl Into<String>) -> Credential {
+        Credential { value: SecretString::from(value.into()), _hold: None }
+    }
+
+    /// The value, for the code that sends it.
+    pub fn expose(&self) -> &str {
+        self.value.expose_secret()
+    }
+}

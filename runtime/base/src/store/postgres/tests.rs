@@ -1,0 +1,95 @@
+//! Tests with a real database, where PostgreSQL is installed.
+
+#[path = "../../../../../tests/src/postgres.rs"]
+#[allow(unreachable_pub, reason = "a module of the tests of the product")]
+mod database;
+
+use super::PostgresStore;
+use crate::store::{Store, StoreError, suite};
+use database::Database;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// The store, once the database has started.
+async fn open(database: &Database) -> PostgresStore {
+    loop {
+        match PostgresStore::open(&database.url()).await {
+            Ok(store) => return store,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_passes_the_suite() {
+    let Some(database) = Database::start() else { return };
+    drop(open(&database).await);
+    let open = || {
+        let opened = PostgresStore::at(&database.url()).unwrap();
+        Arc::new(opened) as Arc<dyn Store>
+    };
+    suite::all(open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_share_it() {
+    let Some(database) = Database::start() else { return };
+    // All of them make the tables.
+    let nodes = futures_util::future::join_all((0..4).map(|_| open(&database))).await;
+    let [one, two, ..] = nodes.as_slice() else { unreachable!("there are four") };
+    // A begin or an append that arrives after the end does not bring the log back.
+    let gone = one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap().unwrap();
+    one.remove(&gone).await.unwrap();
+    assert_eq!(one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap(), None);
+    assert_eq!(two.lease("run/gone", "b", LONG).await.unwrap(), None);
+    assert_eq!(one.append(&gone, 1, vec![b"b".to_vec()]).await, Err(StoreError::LeaseLost));
+    assert!(one.logs("run/gone").await.unwrap().is_empty());
+    // One of many gets a lease, and one of many a version.
+    let leases = nodes.iter().enumerate().map(|(node, store)| async move {
+        store.begin("run/a", &node.to_string(), LONG, vec![b"a".to_vec()]).await.unwrap()
+    });
+    let leases = futures_util::future::join_all(leases).await;
+    assert_eq!(leases.iter().flatten().count(), 1);
+    let puts = nodes.iter().map(|store| store.put("key", 0, Some(b"x".to_vec())));
+    let puts = futures_util::future::join_all(puts).await;
+    assert_eq!(puts.iter().filter(|put| *put == &Ok(Some(1))).count(), 1);
+    // A write of another node is seen.
+    let mut changes = two.watch();
+    changes.mark_unchanged();
+    one.put("key", 1, None).await.unwrap();
+    changes.changed().await.unwrap();
+    // A lock of one node keeps the others out until it is dropped.
+    let lock = one.lock("name").await.unwrap();
+    let waiting = two.lock("name");
+    tokio::pin!(waiting);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    drop(lock);
+    waiting.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_comes_back_when_the_database_does() {
+    let Some(mut database) = Database::start() else { return };
+    let store = open(&database).await;
+    let lease = store.begin("run/a", "me", LONG, vec![b"a".to_vec()]).await.unwrap().unwrap();
+    database.stop();
+    let refused = store.append(&lease, 1, vec![b"b".to_vec()]).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    database.run();
+    while store.append(&lease, 1, vec![b"b".to_vec()]).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(store.read_from("run/a", 0).await.unwrap(), [b"a", b"b"]);
+}
+
+#[tokio::test]
+async fn an_error_does_not_show_the_password() {
+    for url in
+        ["postgres://me:hunter2@127.0.0.1:1/x?nonsense=1", "postgres://me:hunter2@127.0.0.1:1/x", "hunter2"]
+    {
+        let error = PostgresStore::open(url).await.err().unwrap().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,228 @@
+//! Tools of the application: its own async functions, which programs call as `(tool/name {…})`.
+//!
+//! A [`HostTool`] is a function with a name, a schema of its arguments and an effect. Its calls are handled
+//! like every tool call: arguments are checked against the schema and encoded under the program's own budget,
+//! and the call counts against the call budget, has a deadline and a ledger entry, and is dropped with its
+//! program.
+//!
+//! # Layout
+//! - this file: one tool; `granted`: the tools of a runtime
+
+mod granted;
+
+pub use granted::{GrantedTool, GrantedTools};
+
+use crate::run::outcome::Effect;
+use crate::tools::{Annotations, TaskSupport, UpstreamTool};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Future of a result: JSON text, or an error.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+
+/// A function that takes the text of a JSON object.
+pub(crate) type Function = dyn Fn(&str) -> Answering + Send + Sync;
+
+/// An async function of the application as a tool.
+///
+/// A program calls it by map, by keywords, or by position, in the order in which the schema declares its
+/// properties: `(tool/add {:a 1 :b 2})`, `(tool/add :a 1 :b 2)`, `(tool/add 1 2)`. It gets the result of the
+/// function as data. An error of the function ends the program with `tool_error`. A function
+/// that lets programs handle its failures returns them as data.
+///
+/// ```
+/// use ptc_calls::{Effect, HostTool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     /// The first number.
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = HostTool::new("add", |Add { a, b }: Add| async move { a.checked_add(b).ok_or("too large") })
+///     .describe("Adds two numbers.")
+///     .effect(Effect::Read);
+/// assert_eq!(add.name(), "add");
+/// ```
+#[derive(Clone)]
+pub struct HostTool {
+    listing: UpstreamTool,
+    timeout: Option<Duration>,
+    is_private: bool,
+    function: Arc<Function>,
+}
+
+/// Arguments of a tool that takes none.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
+/// Without a description, which would become that of the tool.
+impl JsonSchema for NoArguments {
+    fn schema_name() -> Cow<'static, str> {
+        "NoArguments".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "object", "additionalProperties": false })
+    }
+}
+
+impl HostTool {
+    /// A tool that takes its schema from the type of its arguments. Its effect is unknown unless
+    /// [`HostTool::effect`] sets it.
+    pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Display,
+        F: Fn(A) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        HostTool::with_schema(name, schema_of::<A>(), function)
+    }
+
+    /// A tool with an explicit JSON Schema: an object; its properties are the arguments.
+    pub fn with_schema<A, R, E, F, W>(name: impl Into<Arc<str>>, schema: Json, function: F) -> HostTool
+    where
+        A: DeserializeOwned,
+        R: Serialize,
+        E: Display,
+        F: Fn(A) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let description = schema.get("description").and_then(Json::as_str).map(str::to_owned);
+        let listing = UpstreamTool {
+            name: name.into(),
+            title: None,
+            description,
+            input_schema: schema,
+            output_schema: None,
+            annotations: Annotations::default(),
+            meta: None,
+            tasks: TaskSupport::Forbidden,
+        };
+        HostTool {
+            listing,
+            timeout: None,
+            is_private: false,
+            function: Arc::new(move |text| answering(&function, text)),
+        }
+    }
+
+    /// What it does, for authors of programs. Default: the description of its schema.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> HostTool {
+        self.listing.description = Some(description.into());
+        self
+    }
+
+    /// The effect of a call. An agent does not go on after a failed program that made a call other than
+    /// [`Effect::Read`].
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> HostTool {
+        let (read, write) = match effect {
+            Effect::Read => (Some(true), None),
+            Effect::Write => (Some(false), Some(true)),
+            Effect::Unknown => (None, None),
+        };
+        self.listing.annotations.read_only_hint = read;
+        self.listing.annotations.destructive_hint = write;
+        self
+    }
+
+    /// The type of its result, for the documentation of the tool.
+    #[must_use]
+    pub fn returns<R: JsonSchema>(self) -> HostTool {
+        self.returns_schema(schema_of::<R>())
+    }
+
+    /// [`HostTool::returns`] with a JSON Schema.
+    #[must_use]
+    pub fn returns_schema(mut self, schema: Json) -> HostTool {
+        self.listing.output_schema = Some(schema);
+        self
+    }
+
+    /// Time limit of one call. Default: the program's
+    /// [`Limits::upstream_call_timeout_ms`](crate::limits::Limits). A call never outlives its program.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> HostTool {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Makes it callable from preludes only: programs can neither call nor find it.
+    #[must_use]
+    pub fn private(mut self) -> HostTool {
+        self.is_private = true;
+        self
+    }
+
+    /// Whether the tool exists for programs that only read (`read_only`).
+    pub fn is_admitted(&self, read_only: bool) -> bool {
+        !read_only || self.is_private || self.listing.effect() == Effect::Read
+    }
+
+    /// Whether both have the same function: clones of one tool do.
+    pub fn is_same_function(&self, other: &HostTool) -> bool {
+        Arc::ptr_eq(&self.function, &other.function)
+    }
+
+    /// Its name, without `tool/`.
+    pub fn name(&self) -> &str {
+        &self.listing.name
+    }
+
+    /// Name, description, schemas and annotations, as a server would list them.
+    pub fn listing(&self) -> &UpstreamTool {
+        &self.listing
+    }
+}
+
+impl std::fmt::Debug for HostTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostTool").field("listing", &self.listing).finish_non_exhaustive()
+    }
+}
+
+fn answering<A, R, E, W>(function: &impl Fn(A) -> W, text: &str) -> Answering
+where
+    A: DeserializeOwned,
+    R: Serialize,
+    E: Display,
+    W: Future<Output = Result<R, E>> + Send + 'static,
+{
+    match serde_json::from_str(text) {
+        Ok(arguments) => {
+            let work = function(arguments);
+            Box::pin(async move {
+                let result = work.await.map_err(|error| error.to_string())?;
+                serde_json::to_vec(&result).map_err(|error| format!("its result is no JSON: {error}"))
+            })
+        }
+        Err(error) => Box::pin(std::future::ready(Err(format!("arguments do not fit: {error}")))),
+    }
+}
+
+/// The JSON Schema of a type, without its title.
+pub fn schema_of<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Json::Object(members) = &mut schema {
+        members.remove("title");
+    }
+    schema
+}

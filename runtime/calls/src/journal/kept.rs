@@ -1,0 +1,53 @@
+//! Keeps a run stored from any moment on, and after its end: a client can come back to it.
+
+use super::run_journal::RunJournal;
+use ptc_base::sync::Locked;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// What a run is given so that it can be kept. Clones are the same.
+#[derive(Clone)]
+pub struct Keepable(Arc<Mutex<Option<oneshot::Sender<Arc<RunJournal>>>>>);
+
+/// Keeps one run.
+pub struct RunKeeper(oneshot::Receiver<Arc<RunJournal>>);
+
+impl fmt::Debug for Keepable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Keepable")
+    }
+}
+
+impl fmt::Debug for RunKeeper {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("RunKeeper")
+    }
+}
+
+impl Keepable {
+    /// What a run is given, and what keeps it.
+    pub fn new() -> (Keepable, RunKeeper) {
+        let (sender, journal) = oneshot::channel();
+        (Keepable(Arc::new(Mutex::new(Some(sender)))), RunKeeper(journal))
+    }
+
+    /// The run has begun with this journal.
+    pub fn begun(self, journal: &Arc<RunJournal>) {
+        if let Some(sender) = self.0.locked().take() {
+            // Without a receiver the run will not be kept.
+            let _ = sender.send(journal.clone());
+        }
+    }
+}
+
+impl RunKeeper {
+    /// Stores the run as it is, and everything that it does from now on. What is stored stays until
+    /// [`super::DurableRuns::forget`]. Returns its name once it is stored; `None` for a run that is over, that has no
+    /// journal, or that cannot be stored.
+    pub async fn keep(self) -> Option<Arc<str>> {
+        // A run that ends before it begins drops what it was given.
+        let (name, stored) = self.0.await.ok()?.keep()?;
+        stored.done().await.ok().map(|()| name)
+    }
+}

@@ -1,0 +1,111 @@
+//! Questions as files, for the processes of one user.
+//!
+//! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user. Both files repeat the id.
+
+use super::list::{AnswerText, WaitingQuestion, now};
+use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_base::tasks::{self, TaskOwner};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of questions.
+#[derive(Clone, Debug)]
+pub(super) struct ApprovalFolder {
+    folder: PathBuf,
+}
+
+impl ApprovalFolder {
+    /// This folder. It need not exist.
+    pub(super) fn new(folder: PathBuf) -> ApprovalFolder {
+        ApprovalFolder { folder }
+    }
+
+    pub(super) fn file(&self, id: &str, kind: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{kind}"))
+    }
+
+    /// Questions that wait, in any order. Those whose time is over are removed.
+    pub(super) async fn waiting(&self) -> io::Result<Vec<WaitingQuestion>> {
+        self.blocking(TaskOwner::Process, ApprovalFolder::read_waiting).await
+    }
+
+    fn read_waiting(&self) -> io::Result<Vec<WaitingQuestion>> {
+        if !self.folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        files::private_folder(&self.folder)?;
+        let mut waiting = Vec::new();
+        for entry in self.folder.read_dir()? {
+            let path = entry?.path();
+            if path.extension().and_then(|kind| kind.to_str()) != Some("question") {
+                continue;
+            }
+            let text = files::read_text(&path).ok();
+            match text.and_then(|text| serde_json::from_str::<WaitingQuestion>(&text).ok()) {
+                Some(question) if path.file_stem().is_none_or(|id| id != &*question.id) => remove(&path),
+                Some(question) if question.until >= now() => waiting.push(question),
+                Some(_) | None => remove(&path),
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// Stores an answer.
+    ///
+    /// # Errors
+    /// Another one is there; the file cannot be written.
+    pub(super) async fn answer(&self, answer: AnswerText) -> io::Result<()> {
+        self.blocking(TaskOwner::Process, move |folder| folder.write_answer(&answer)).await
+    }
+
+    fn write_answer(&self, answer: &AnswerText) -> io::Result<()> {
+        let (path, new) = (self.file(&answer.id, "answer"), format!(".{:016x}.new", files::random()));
+        let new = self.folder.join(new);
+        files::replace(&new, &serde_json::to_vec(answer)?, LinkRule::Replace, FileAccess::Private)?;
+        // Of answers at the same time one gets the name.
+        let named = files::give_name(&new, &path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::new(error.kind(), "it is answered already"),
+            _ => error,
+        });
+        remove(&new);
+        named
+    }
+
+    /// Lists a question.
+    pub(super) async fn list(&self, question: &WaitingQuestion) -> io::Result<()> {
+        let (path, text) = (self.file(&question.id, "question"), serde_json::to_vec(question)?);
+        let write = move |folder: &ApprovalFolder| {
+            files::private_folder(&folder.folder)?;
+            files::replace(&path, &text, LinkRule::Replace, FileAccess::Private)
+        };
+        self.blocking(TaskOwner::Run, write).await
+    }
+
+    /// The answer to a question, if there is one.
+    pub(super) async fn read_answer(&self, id: &str) -> Option<AnswerText> {
+        let (path, id) = (self.file(id, "answer"), id.to_owned());
+        let read = self.blocking(TaskOwner::Run, move |_| files::read_text(&path)).await;
+        serde_json::from_str::<AnswerText>(&read.ok()?).ok().filter(|answer| answer.id == id)
+    }
+
+    /// Removes a question and its answer.
+    pub(super) fn remove(&self, id: &str) {
+        for kind in ["question", "answer"] {
+            remove(&self.file(id, kind));
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        owner: TaskOwner,
+        work: impl FnOnce(&ApprovalFolder) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let folder = self.clone();
+        let done = tasks::blocking(owner, move |_| work(&folder)).await;
+        done.unwrap_or_else(|| Err(io::Error::other("the process ends")))
+    }
+}
+
+fn remove(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}

@@ -1,0 +1,533 @@
+//! The outcome of one run: plain data that crosses threads.
+
+mod ruling;
+
+use super::account::RunAccount;
+use super::totals::CallTotals;
+use super::unreported_failures;
+use crate::journal::{ErrorRecord, OutcomeRecord};
+pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
+use ptc_vm::{Class, Reason, Span};
+pub use ruling::{PolicyRuling, Verdict};
+use serde_json::Value as Json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The full record of one run. Response profiles are applied when it is sent, never here.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The answer, or the failure.
+    pub result: Result<RenderedValue, Failure>,
+    /// Lines written by `println`, in order; kept for every outcome.
+    pub prints: Vec<String>,
+    /// Lines of the standard error of a script: for operators, not for the client.
+    pub stderr: Vec<String>,
+    /// Upstream calls in order of completion. Of a run with very many calls, only the first; `call_totals`
+    /// counts them all.
+    pub upstream_calls: Vec<CallRecord>,
+    /// Totals of all upstream calls.
+    pub call_totals: CallTotals,
+    /// Notes to the client, for example that the discovery budget is used up.
+    pub notes: Vec<String>,
+    /// Resources that the run used.
+    pub usage: Usage,
+    /// Facts about its prelude: hashes, namespaces, components and exports.
+    pub prelude_trace: Option<Arc<Json>>,
+}
+
+/// The end of a run, as its guest reports it.
+#[derive(Debug)]
+pub struct Ending {
+    /// The answer, or the failure.
+    pub result: Result<RenderedValue, Failure>,
+    /// Printed lines, in order.
+    pub prints: Vec<String>,
+    /// Lines of the standard error of a script.
+    pub stderr: Vec<String>,
+    /// Fuel spent, if the guest uses fuel.
+    pub fuel: Option<u64>,
+    /// Peak of live logical bytes.
+    pub peak_bytes: u64,
+    /// Facts about its prelude.
+    pub prelude_trace: Option<Arc<Json>>,
+}
+
+impl Ending {
+    /// An ending with a result and nothing else.
+    pub fn with_result(result: Result<RenderedValue, Failure>) -> Ending {
+        let stderr = Vec::new();
+        Ending { result, prints: Vec::new(), stderr, fuel: None, peak_bytes: 0, prelude_trace: None }
+    }
+
+    /// An ending with a failure and nothing else.
+    pub fn failed(failure: Failure) -> Ending {
+        Ending::with_result(Err(failure))
+    }
+}
+
+impl From<Failure> for Ending {
+    fn from(failure: Failure) -> Ending {
+        Ending::failed(failure)
+    }
+}
+
+impl Default for Outcome {
+    /// An empty outcome, to be filled in.
+    fn default() -> Outcome {
+        Outcome {
+            result: Ok(RenderedValue::from_text(String::new())),
+            prints: Vec::new(),
+            stderr: Vec::new(),
+            upstream_calls: Vec::new(),
+            call_totals: CallTotals::default(),
+            notes: Vec::new(),
+            usage: Usage::default(),
+            prelude_trace: None,
+        }
+    }
+}
+
+impl Outcome {
+    /// The outcome of a run that has ended: its ending, completed from its account.
+    pub fn from_ending(ending: Ending, account: &RunAccount) -> Outcome {
+        let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
+        let usage =
+            Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
+        let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
+        let call_totals = account.call_totals();
+        notes.extend(unreported_failures::remark(
+            &result,
+            &prints,
+            (&upstream_calls, &call_totals),
+            account.limits(),
+        ));
+        Outcome { result, prints, stderr, upstream_calls, call_totals, notes, usage, prelude_trace }
+    }
+}
+
+impl From<&Outcome> for OutcomeRecord {
+    fn from(outcome: &Outcome) -> OutcomeRecord {
+        let (value, error) = match &outcome.result {
+            Ok(answer) => (Some(answer.text.clone()), None),
+            Err(failure) => {
+                let (reason, message) = (failure.reason.raw().to_owned(), failure.message.clone());
+                (None, Some(ErrorRecord { reason, message }))
+            }
+        };
+        let (prints, fuel) = (outcome.prints.clone(), outcome.usage.fuel);
+        OutcomeRecord { value, error, prints, fuel, calls: u64::from(outcome.usage.upstream_calls) }
+    }
+}
+
+/// How a program ended successfully.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The value of the last form.
+    Value,
+    /// `(return v)`.
+    Return,
+}
+
+/// The value of a program, rendered while its isolate was alive.
+#[derive(Clone, Debug)]
+pub struct RenderedValue {
+    /// Last form or `(return v)`.
+    pub completion: Completion,
+    /// `pr-str` text, cut at `RunOptions::result_bytes`.
+    pub text: String,
+    /// True when `text` is not `pr-str` text, but the text itself, with its line breaks
+    /// (`RunOptions::plain_text`).
+    pub is_plain: bool,
+    /// True when `text` was cut.
+    pub truncated: bool,
+    /// Size of the whole text, even if it was cut; one more than `RunOptions::counted_bytes` when it is
+    /// longer than that.
+    pub text_bytes: u64,
+    /// Bytes by which base64 strings in the text were shortened (`RunOptions::brief_text`).
+    pub saved_bytes: u64,
+    /// True when the value is nil (its text is `nil`).
+    pub is_nil: bool,
+    /// JSON text of the value if `RunOptions::want_json` is set; the error says where the value has no JSON
+    /// form.
+    pub json: Option<Result<String, JsonRefusal>>,
+    /// Images and sounds of the value, if `RunOptions::media_bytes` is set.
+    pub media: Vec<Media>,
+}
+
+impl RenderedValue {
+    /// An answer with this text.
+    pub fn from_text(text: String) -> RenderedValue {
+        let (completion, text_bytes) = (Completion::Value, text.len() as u64);
+        RenderedValue {
+            completion,
+            text,
+            is_plain: false,
+            truncated: false,
+            text_bytes,
+            saved_bytes: 0,
+            is_nil: false,
+            json: None,
+            media: Vec::new(),
+        }
+    }
+}
+
+/// An image or a sound in an answer, as a content block of MCP.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Media {
+    /// Whether it is an image or a sound.
+    #[serde(rename = "type")]
+    pub kind: MediaKind,
+    /// The data, in base64.
+    pub data: String,
+    /// The MIME type, for example `image/png`.
+    #[serde(rename = "mimeType")]
+    pub mime_type: String,
+}
+
+/// The kind of a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    /// An image.
+    Image,
+    /// A sound.
+    Audio,
+}
+
+impl MediaKind {
+    /// The beginning of its MIME types.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            MediaKind::Image => "image/",
+            MediaKind::Audio => "audio/",
+        }
+    }
+}
+
+/// Why a value was not rendered as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonRefusal {
+    /// The value at this path (for example `rows[0].ts`, `<root>`) is not JSON-encodable.
+    NotEncodable {
+        /// The path of the value.
+        path: String,
+    },
+    /// Two keys of the map around this path have the same name in JSON, as `:n` and `"n"` have.
+    SameName {
+        /// The path of the value of one of them.
+        path: String,
+        /// The key as the program writes it.
+        key: String,
+        /// The other one.
+        other: String,
+    },
+    /// The JSON text is longer than `RunOptions::json_bytes`.
+    TooLarge {
+        /// Size of the whole text; one more than `RunOptions::counted_bytes` when it is longer than that.
+        bytes: u64,
+    },
+}
+
+impl std::fmt::Display for JsonRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            JsonRefusal::NotEncodable { path } => write!(f, "non-JSON-encodable value at {path}"),
+            JsonRefusal::SameName { path, key, other } => {
+                write!(f, "the keys {key} and {other} have the same name in JSON (at {path})")
+            }
+            JsonRefusal::TooLarge { bytes } => write!(f, "larger than {bytes} bytes of JSON"),
+        }
+    }
+}
+
+/// The kind of a failure: a name, which may be specific to the language, and the class that is documented for
+/// clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureKind {
+    raw: &'static str,
+    class: Class,
+}
+
+impl FailureKind {
+    /// A kind with this name and class.
+    pub const fn new(raw: &'static str, class: Class) -> FailureKind {
+        FailureKind { raw, class }
+    }
+
+    /// The name users see, for example `unbound_var`.
+    pub const fn raw(self) -> &'static str {
+        self.raw
+    }
+
+    /// What `lisp_eval` reports as reason.
+    pub const fn class(self) -> Class {
+        self.class
+    }
+}
+
+impl From<Reason> for FailureKind {
+    fn from(reason: Reason) -> FailureKind {
+        FailureKind::new(reason.raw(), reason.class())
+    }
+}
+
+impl PartialEq<Reason> for FailureKind {
+    fn eq(&self, reason: &Reason) -> bool {
+        *self == FailureKind::from(*reason)
+    }
+}
+
+/// Why a program gave no answer.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its kind.
+    pub reason: FailureKind,
+    /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`.
+    pub message: String,
+    /// For `(fail v)`: `pr-str` of `v`, cut at `RunOptions::result_bytes`.
+    pub value: Option<String>,
+    /// The same with locations and hints, for every rendering. A rejected program may have several errors,
+    /// the most important first; a program that ran has one.
+    pub reports: Vec<Report>,
+    /// How many reports were left out.
+    pub more: usize,
+}
+
+impl From<Report> for Failure {
+    fn from(report: Report) -> Failure {
+        let (reason, message) = (report.reason.into(), report.message.clone());
+        Failure { reason, message, value: None, reports: vec![report], more: 0 }
+    }
+}
+
+impl Failure {
+    /// A failure with this message and nothing else.
+    pub fn new(reason: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { reason, message: message.into(), value: None, reports: Vec::new(), more: 0 }
+    }
+
+    /// The caller cancelled the program before it started.
+    pub fn cancelled() -> Failure {
+        Failure::from(
+            Report::new(Reason::Cancelled, "the program was cancelled").hint(Reason::Cancelled.hint()),
+        )
+    }
+
+    /// A defect of this implementation.
+    pub fn defect(message: &str) -> Failure {
+        Failure::from(Report::new(Reason::ExecutionError, message).hint(Reason::ExecutionError.hint()))
+    }
+
+    /// The location of the first error.
+    pub fn position(&self) -> Option<Position> {
+        self.reports.first().and_then(Report::position)
+    }
+
+    /// Hints about the first error.
+    pub fn hints(&self) -> &[String] {
+        self.reports.first().map_or(&[], |report| &report.hints)
+    }
+
+    /// All reports in few tokens, for models.
+    pub fn compact(&self) -> String {
+        self.all(Report::compact, "\n")
+    }
+
+    /// All reports with snippets, for people.
+    pub fn text(&self, source_name: &str, palette: Palette) -> String {
+        self.all(|report| report.text(source_name, palette), "\n\n")
+    }
+
+    fn all(&self, render: impl Fn(&Report) -> String, separator: &str) -> String {
+        if self.reports.is_empty() {
+            return self.message.clone();
+        }
+        let mut parts: Vec<String> = self.reports.iter().map(render).collect();
+        if self.more > 0 {
+            parts.push(format!("… and {} more errors", self.more));
+        }
+        parts.join(separator)
+    }
+}
+
+/// One upstream call as the operator sees it.
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    /// Configured name of the upstream.
+    pub server: Arc<str>,
+    /// Tool name as the upstream lists it.
+    pub tool: Arc<str>,
+    /// Success, or the reason of the failure.
+    pub status: CallStatus,
+    /// When it began, since the beginning of the run.
+    pub begun: Duration,
+    /// Time from sending to the answer.
+    pub duration: Duration,
+    /// Bytes of the tool-result payload as received: structuredContent if present, else the content text.
+    /// `None` when nothing was received.
+    pub result_bytes: Option<u64>,
+    /// What the call may have changed.
+    pub effect: Effect,
+    /// SHA-256 of its arguments as canonical JSON; only if `ToolBroker::hash_arguments` is set.
+    pub arguments_hash: Option<ArgumentsHash>,
+    /// Its result was taken from an equal call: the server was not asked.
+    pub cached: bool,
+    /// What the policy decided; `None` without a policy.
+    pub ruling: Option<Box<PolicyRuling>>,
+    /// Its number among the calls of its run, in the order of their beginnings; `None` if it was refused at once.
+    pub number: Option<u64>,
+    /// Where the text of its program makes it; `None` if other text does, or if that is not known.
+    pub place: Option<Span>,
+}
+
+/// A SHA-256 hash.
+pub type ArgumentsHash = [u8; 32];
+
+/// How an upstream call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallStatus {
+    /// The call succeeded.
+    Ok,
+    /// The call failed with a world fault: the program got `{:ok false …}` and went on.
+    Error {
+        /// The reason.
+        reason: CallFault,
+        /// The detail text.
+        error: String,
+    },
+}
+
+/// Reasons of world faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallFault {
+    /// The server could not start, its handshake failed, or it is restarting after a crash.
+    UpstreamUnavailable,
+    /// The upstream answered with a JSON-RPC error.
+    UpstreamError,
+    /// The tool answered with `isError: true`.
+    ToolError,
+    /// The per-call deadline passed.
+    Timeout,
+    /// The server was still starting after the time that a call waits for a start.
+    Starting,
+    /// The server, or this call, needs a login by a person.
+    LoginRequired,
+    /// The server refuses the call for scopes that a person has agreed to already.
+    ScopeDenied,
+    /// The answer was too large, and was refused before decoding.
+    ResponseTooLarge,
+    /// The program's call budget is used up.
+    CapExhausted,
+    /// The program or branch ended while the call was in flight.
+    Cancelled,
+    /// The policy, or a person that it asked, does not allow the call.
+    Denied,
+    /// The tool is not the one that was pinned.
+    ToolChanged,
+    /// The policy wants a person to approve the call, and there is none to ask.
+    ApprovalUnavailable,
+    /// A replay has no recorded answer for the call.
+    NotRecorded,
+    /// The process ended while the call was under way, and it may have changed something: it is not repeated.
+    OutcomeUnknown,
+    /// The run cannot be stored, so the call, which may change something, was not made.
+    StateUnavailable,
+}
+
+impl CallFault {
+    /// All of them.
+    pub const ALL: [CallFault; 16] = [
+        CallFault::UpstreamUnavailable,
+        CallFault::UpstreamError,
+        CallFault::ToolError,
+        CallFault::Timeout,
+        CallFault::Starting,
+        CallFault::LoginRequired,
+        CallFault::ScopeDenied,
+        CallFault::ResponseTooLarge,
+        CallFault::CapExhausted,
+        CallFault::Cancelled,
+        CallFault::Denied,
+        CallFault::ToolChanged,
+        CallFault::ApprovalUnavailable,
+        CallFault::NotRecorded,
+        CallFault::OutcomeUnknown,
+        CallFault::StateUnavailable,
+    ];
+
+    /// The reason of this name.
+    pub fn parse(name: &str) -> Option<CallFault> {
+        CallFault::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
+    /// True if the call never reached its server because this process refused it.
+    pub const fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            CallFault::CapExhausted
+                | CallFault::Denied
+                | CallFault::ToolChanged
+                | CallFault::ApprovalUnavailable
+                | CallFault::NotRecorded
+                | CallFault::StateUnavailable
+        )
+    }
+
+    /// The name programs see as `:reason`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CallFault::UpstreamUnavailable => "upstream_unavailable",
+            CallFault::UpstreamError => "upstream_error",
+            CallFault::ToolError => "tool_error",
+            CallFault::Timeout => "timeout",
+            CallFault::Starting => "starting",
+            CallFault::LoginRequired => "login_required",
+            CallFault::ScopeDenied => "scope_denied",
+            CallFault::ResponseTooLarge => "response_too_large",
+            CallFault::CapExhausted => "cap_exhausted",
+            CallFault::Cancelled => "cancelled",
+            CallFault::ToolChanged => "tool_changed",
+            CallFault::Denied => "denied",
+            CallFault::ApprovalUnavailable => "approval_unavailable",
+            CallFault::NotRecorded => "not_recorded",
+            CallFault::OutcomeUnknown => "outcome_unknown",
+            CallFault::StateUnavailable => "state_unavailable",
+        }
+    }
+}
+
+/// What a tool may do, from its annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// `readOnlyHint`.
+    Read,
+    /// `destructiveHint` or a writing method.
+    Write,
+    /// Its annotations say nothing.
+    Unknown,
+}
+
+impl Effect {
+    /// The name operators see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effect::Read => "read",
+            Effect::Write => "write",
+            Effect::Unknown => "unknown",
+        }
+    }
+}
+
+/// Resources that a run used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Fuel spent, if the guest uses fuel.
+    pub fuel: Option<u64>,
+    /// Peak of live logical bytes.
+    pub peak_bytes: u64,
+    /// Time from start to end, waiting included.
+    pub duration: Duration,
+    /// Number of upstream calls, as the budget counts them.
+    pub upstream_calls: u32,
+}

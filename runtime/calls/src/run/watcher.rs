@@ -1,0 +1,217 @@
+//! Lets a caller follow one run: its progress and its outcome.
+
+use super::account::RunAccount;
+use super::client::ProgressListener;
+pub use super::ledger::OpenCallRecord;
+use super::limits::Limits;
+use super::outcome::{CallRecord, Ending, Failure, Outcome};
+use super::release::{clean_call, clean_name, release};
+use super::totals::CallTotals;
+use ptc_base::secrets::SecretRegistry;
+use ptc_vm::Interrupt;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Receives the events of one run. Its methods are called on the runtime's threads, so they must be quick and
+/// must not block.
+pub trait RunWatcher: Send {
+    /// The run has an account, which `view` looks at while the run goes on. Called once, before the run begins.
+    fn entered(&mut self, _view: RunView) {}
+
+    /// The program has begun, or ended before it could.
+    fn begun(&mut self) {}
+
+    /// The program waits for upstream servers and holds this many live bytes meanwhile.
+    fn suspended(&mut self, _live_bytes: u64) {}
+
+    /// A suspended program can run again.
+    fn resumed(&mut self) {}
+
+    /// Another upstream call has ended in any way; `ended` is the number of calls that have.
+    fn call_ended(&mut self, _ended: u64) {}
+
+    /// Whether it wants lines and calls while the run goes on. Called once, before the run begins.
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// Receives the progress of the tools that the run calls. Called once, before the run begins.
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        None
+    }
+
+    /// The run has printed a line; only for a watcher that [follows](RunWatcher::follows). Lines are
+    /// delivered at the end of a quantum, those of branches when the branches have ended.
+    fn printed(&mut self, _line: &str) {}
+
+    /// A call has ended; only for a watcher that [follows](RunWatcher::follows).
+    fn called(&mut self, _call: &CallRecord) {}
+
+    /// The run has ended. Called exactly once, whatever happens to the run.
+    fn ended(self: Box<Self>, outcome: Outcome);
+}
+
+impl RunWatcher for oneshot::Sender<Outcome> {
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        // The receiver may have been dropped in this instant.
+        let _ = self.send(outcome);
+    }
+}
+
+/// Holds the watcher of one run. If it is dropped without an outcome, it reports that the run was cancelled
+/// or met a defect, so no caller waits for ever. All events pass through here, and secrets are redacted here.
+pub struct Recipient {
+    watcher: Option<Box<dyn RunWatcher>>,
+    /// What the watcher has been notified of, if it follows the run.
+    reported: Option<Reported>,
+    interrupt: Interrupt,
+    limits: Limits,
+    secrets: SecretRegistry,
+}
+
+impl Recipient {
+    /// The recipient of a run with this interrupt and these limits.
+    pub fn new(
+        watcher: Box<dyn RunWatcher>,
+        interrupt: Interrupt,
+        limits: Limits,
+        secrets: SecretRegistry,
+    ) -> Recipient {
+        let reported = watcher.follows().then(Reported::default);
+        Recipient { watcher: Some(watcher), reported, interrupt, limits, secrets }
+    }
+
+    /// Delivers the outcome, with secrets redacted.
+    pub fn send(mut self, mut outcome: Outcome) {
+        self.follow(&outcome.prints, |known| {
+            outcome.upstream_calls.get(known..).unwrap_or_default().to_vec()
+        });
+        if let Some(watcher) = self.watcher.take() {
+            release(&mut outcome, &self.secrets);
+            watcher.ended(outcome);
+        }
+    }
+
+    /// Whether the watcher wants lines and calls.
+    pub fn follows(&self) -> bool {
+        self.reported.is_some()
+    }
+
+    /// Delivers lines and calls that are new to the watcher; `calls` returns those after the first `n`.
+    pub fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
+        let (Some(reported), Some(watcher)) = (&mut self.reported, &mut self.watcher) else { return };
+        // Replies arrive before a quantum, lines are printed in it.
+        for mut call in calls(reported.calls) {
+            clean_call(&mut call, &self.secrets);
+            watcher.called(&call);
+            reported.calls += 1;
+        }
+        for line in lines.iter().skip(reported.lines) {
+            watcher.printed(&self.secrets.scrub(line));
+        }
+        reported.lines = reported.lines.max(lines.len());
+    }
+
+    /// Receives the progress of the tools that the run calls.
+    pub fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        self.watcher.as_ref()?.progress_listener()
+    }
+
+    /// Gives the watcher a view of the run.
+    pub fn entered(&mut self, account: &Arc<RunAccount>) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.entered(RunView { account: Arc::downgrade(account), secrets: self.secrets.clone() });
+        }
+    }
+
+    /// Reports that the run is on a worker.
+    pub fn begun(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.begun();
+        }
+    }
+
+    /// Reports that the run waits for calls and holds this many bytes.
+    pub fn suspended(&mut self, live_bytes: u64) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.suspended(live_bytes);
+        }
+    }
+
+    /// Reports that the run goes on.
+    pub fn resumed(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.resumed();
+        }
+    }
+
+    /// Reports how many calls have ended.
+    pub fn call_ended(&mut self, ended: u64) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.call_ended(ended);
+        }
+    }
+}
+
+/// A view of a run that goes on. It keeps nothing of the run alive, and its reader delays no run.
+#[derive(Clone)]
+pub struct RunView {
+    account: Weak<RunAccount>,
+    secrets: SecretRegistry,
+}
+
+/// The calls of a run at one moment, without secrets.
+#[derive(Clone, Debug)]
+pub struct RunState {
+    /// How long the run has taken.
+    pub elapsed: Duration,
+    /// Calls that have ended, in the order of their ends.
+    pub ended: Vec<CallRecord>,
+    /// Calls under way, in the order in which they began.
+    pub open: Vec<OpenCallRecord>,
+    /// Totals of all calls that have ended.
+    pub totals: CallTotals,
+}
+
+impl RunView {
+    /// The state of the run; `None` once it is over. Of the calls that have ended it has at most `most` after the first
+    /// `known`; of those under way, the first `most`.
+    pub fn look(&self, known: usize, most: usize) -> Option<RunState> {
+        let account = self.account.upgrade()?;
+        let (mut ended, mut open, totals) = account.look(known, most);
+        ended.iter_mut().for_each(|call| clean_call(call, &self.secrets));
+        for name in open.iter_mut().flat_map(|call| [&mut call.server, &mut call.tool]) {
+            clean_name(name, &self.secrets);
+        }
+        Some(RunState { elapsed: account.elapsed(), ended, open, totals })
+    }
+}
+
+impl fmt::Debug for RunView {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RunView").finish_non_exhaustive()
+    }
+}
+
+/// How much of a run its watcher has been notified of.
+#[derive(Default)]
+struct Reported {
+    lines: usize,
+    calls: usize,
+}
+
+impl Drop for Recipient {
+    fn drop(&mut self) {
+        let Some(watcher) = self.watcher.take() else { return };
+        let failure = match self.interrupt.get() {
+            Some(_) => Failure::cancelled(),
+            None => Failure::defect("the program could not be started"),
+        };
+        let account = RunAccount::new(self.limits, self.interrupt.clone());
+        let mut outcome = Outcome::from_ending(Ending::failed(failure), &account);
+        release(&mut outcome, &self.secrets);
+        watcher.ended(outcome);
+    }
+}

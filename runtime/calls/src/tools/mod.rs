@@ -1,0 +1,53 @@
+//! Tools as data: the lists of servers, schemas, and texts about all of them.
+//!
+//! # Layout
+//! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all
+//!   servers; `glob`: patterns for names
+//! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
+//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `shape`: observed
+//!   shapes of undeclared results
+//! - `target`: the target of a call: a tool, a resource, a prompt or a list
+//! - `qualified`: names of tools with their servers
+//! - `check`: checks JSON arguments against their schema
+//! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
+//! - `offers`: resources and prompts of a server; [`text`]: tools as text; [`visible`]: makes invisible characters of servers'
+//!   texts visible; `suggest`: the nearest known name
+
+pub mod call_messages;
+mod catalog;
+mod check;
+pub mod expectation;
+pub(crate) mod glob;
+mod offers;
+mod plain;
+mod qualified;
+pub mod schema;
+mod sentence;
+pub mod shape;
+pub(crate) mod signature;
+pub mod suggest;
+mod target;
+pub mod text;
+mod tool;
+pub mod visible;
+
+pub use signature::typed;
+
+pub use call_messages::{Notation, WrongCall};
+pub use catalog::{Catalog, CatalogServer, LookUp, ServerNames, SharedCatalog, SnapshotMode};
+pub use check::check_arguments;
+pub use check::check_value;
+pub use check::is_small_tree;
+pub use glob::glob;
+pub use offers::Offers;
+pub use plain::{PlainArguments, PlainKind};
+pub use qualified::qualified_name;
+pub use shape::SeenResults;
+pub use signature::python::{PythonSignature, python_name};
+pub use suggest::nearest;
+pub use target::{CallTarget, ListKind};
+pub use tool::{Annotations, Listed, Refusal, TaskSupport, ToolList, UpstreamTool};
+pub use visible::ServerText;
+
+/// Server name of the host's tools: the namespace in which programs call them.
+pub const HOST: &str = "tool";

@@ -1,0 +1,21 @@
+//! Turns schemas into signatures and example arguments.
+//!
+//! # Layout
+//! - `typed`: signatures; `example`: example arguments; `docstring`: parameters in descriptions
+//! - `python`: signatures in the notation of Python; `arguments`: merged arguments and their descriptions
+//! - `detail`: how much a signature says; `facts`: constraints of values; `said`: what only descriptions say; `types`: schemas that are written by name
+//! - `variants`: splits a schema into alternatives; `alternative`: one of them
+
+pub(super) mod alternative;
+pub(super) mod arguments;
+mod detail;
+pub(super) mod docstring;
+pub(super) mod example;
+mod facts;
+pub(super) mod python;
+mod said;
+#[cfg(test)]
+mod tests;
+pub mod typed;
+mod types;
+pub(super) mod variants;

@@ -1,0 +1,427 @@
+//! Takes the encoded arguments of a call, asks the policy about it, and makes it ready to be sent.
+
+use super::cache::Repeat;
+use super::direct::DirectCall;
+use super::reserve::{CallPlan, Callee, Permit, refuse};
+use super::send::{CallMark, Route, UpstreamCall};
+use super::{CallError, PreparedCall, WorldFault};
+use ptc_base::spill::SpillStore;
+use ptc_base::tasks::{self, StopFlag, TaskOwner};
+use ptc_calls::policy::{
+    Approval, ApprovalAnswer, AskedOf, CallOrigins, Clearance, Permitted, Subject, ToolEffect,
+};
+use ptc_calls::run::account::{CallTag, RunAccount};
+use ptc_calls::run::ledger::OpenCall;
+use ptc_calls::run::outcome::{CallFault, Effect, PolicyRuling, Verdict};
+use ptc_calls::run::outgoing::Arguments;
+use ptc_calls::tools::{CallTarget, UpstreamTool};
+use ptc_upstream::{ResultSink, ServerRequest, UpstreamFault};
+use ptc_vm::Span;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Arguments up to this size are encoded in less time than a look at the clock takes.
+const QUICK: usize = 1_024;
+
+/// Steps of one call to its clearance: the policy or the tool may change while a question waits.
+const ROUNDS: u32 = 10;
+
+/// A call with its arguments, before it may leave.
+struct Loaded {
+    plan: CallPlan,
+    tool: Arc<UpstreamTool>,
+    arguments: Arguments,
+    store: Option<SpillStore>,
+    /// When its arguments were encoded.
+    now: Instant,
+    /// What is left of its time.
+    left: Duration,
+    call: OpenCall,
+    /// Its number in the journal of its run.
+    seq: Option<u64>,
+    place: Option<Span>,
+    /// Where its arguments come from, if its run has labels on values.
+    origins: Option<Arc<CallOrigins>>,
+}
+
+impl Permit {
+    /// The same permit, with the number of the call in the journal of its run, and its place in the program's text. A
+    /// call whose answer is there is cleared only if it has to be made after all.
+    pub(crate) fn of_call(self, seq: Option<u64>, place: Option<Span>, is_replayed: bool) -> Permit {
+        Permit { seq, place, is_replayed, ..self }
+    }
+
+    /// The same permit, with where the arguments of the call come from.
+    pub(crate) fn with_origins(self, origins: Option<Arc<CallOrigins>>) -> Permit {
+        Permit { origins, ..self }
+    }
+
+    /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
+    /// Large arguments take their time to encode, in which others have their turns as well; it is the call's.
+    ///
+    /// # Errors
+    /// The budget or the time of the call is used up; the policy denies it.
+    pub fn load(self, arguments: String) -> Result<PreparedCall, WorldFault> {
+        self.load_spilling(arguments, None)
+    }
+
+    /// [`Permit::load`], for a caller who takes a result that is too large as one that is kept, if it says so
+    /// (`is_wanted`) or the configuration of the server does.
+    ///
+    /// # Errors
+    /// As for [`Permit::load`].
+    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<PreparedCall, WorldFault> {
+        let keeps = is_wanted || self.plan.callee.limits().spills_large;
+        let is_tool = matches!(self.plan.target, CallTarget::Tool(_));
+        let place = (keeps && is_tool).then(|| self.plan.broker.spills.store());
+        // Without a place for it, a result that is too large is refused as ever.
+        let store = place.and_then(|store| {
+            store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
+        });
+        self.load_spilling(arguments, store)
+    }
+
+    /// [`Permit::load`], with a place for a result that is too large.
+    pub(super) fn load_spilling(
+        self,
+        arguments: String,
+        store: Option<SpillStore>,
+    ) -> Result<PreparedCall, WorldFault> {
+        let Permit { plan, tool, turn, call, since, seq, place, origins, is_replayed } = self;
+        // Few bytes are encoded in less time than it takes to look at the clock.
+        let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
+        let took = now.saturating_duration_since(since);
+        plan.account.encoded_in(took);
+        let (call, left) = match call {
+            Some(call) => {
+                if let Some(place) = place {
+                    call.set_place(place);
+                }
+                let left = plan.left(&call);
+                (call, left)
+            }
+            None => (plan.pay(tool.effect(), now, place)?, plan.limit.whole.saturating_sub(took)),
+        };
+        if left.is_zero() {
+            return Err(plan.fail(call, &UpstreamFault::Timeout(plan.limit.whole)));
+        }
+        if let Some(hash) = plan.broker.hash_of(&arguments) {
+            call.set_arguments_hash(hash);
+        }
+        let arguments = turn.charge(arguments);
+        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
+        match is_replayed {
+            true => Ok(loaded.replayed()),
+            false => loaded.cleared(),
+        }
+    }
+}
+
+impl Loaded {
+    /// The call had an answer when its run was another one: nothing is asked, and what comes after it depends on it.
+    fn replayed(self) -> PreparedCall {
+        let CallPlan { broker, account, callee, target, .. } = &self.plan;
+        broker.policy.answered_before(account, callee.name(), target);
+        self.held(None)
+    }
+
+    /// Asks the policy.
+    fn cleared(self) -> Result<PreparedCall, WorldFault> {
+        let (policy, mark) = (&self.plan.broker.policy, self.mark());
+        if policy.is_slow(self.arguments.as_str()) || self.is_unread() {
+            return Ok(self.held(None));
+        }
+        match self.decide(None) {
+            Clearance::Granted(permitted, ruling) => {
+                if let Some(ruling) = ruling {
+                    self.call.set_ruling(ruling);
+                }
+                Ok(PreparedCall { route: self.route(permitted), mark, task: None })
+            }
+            Clearance::Denied(ruling) => Err(self.denied(ruling)),
+            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(self.held(Some(held))),
+        }
+    }
+
+    /// A call that is cleared later.
+    fn held(self, clearance: Option<Clearance>) -> PreparedCall {
+        let mark = self.mark();
+        let call = HeldCall { loaded: self, clearance, is_in_doubt: false };
+        PreparedCall { route: Route::Held(Box::new(call)), mark, task: None }
+    }
+
+    /// True if a person is to be asked about the program first.
+    fn is_unread(&self) -> bool {
+        let CallPlan { broker, account, .. } = &self.plan;
+        broker.policy.is_unread(account, || broker.client.form_for(account.client()).is_some())
+    }
+
+    /// Asks about the program, if that is to be done. The time of the run stands still.
+    async fn reviewed(&self) {
+        if self.is_unread() {
+            let CallPlan { broker, account, .. } = &self.plan;
+            park(account).await;
+            let _pause = account.wait_for_start();
+            let client = broker.client.form_for(account.client());
+            broker.policy.review(account, &broker.catalog.snapshot(), client).await;
+        }
+    }
+
+    /// Asks the policy, with the answer of a person if there is one.
+    fn decide(&self, approval: Option<Approval>) -> Clearance {
+        let (policy, account) = (&self.plan.broker.policy, &self.plan.account);
+        match approval {
+            Some(approval) => policy.clear_approved(&self.subject(), account, approval),
+            None => policy.clear(&self.subject(), account),
+        }
+    }
+
+    /// [`Loaded::decide`], on a blocking thread if the arguments are large.
+    ///
+    /// # Errors
+    /// The process ends.
+    async fn decided(self, approval: Option<Approval>) -> Result<(Loaded, Clearance), WorldFault> {
+        let broker = self.plan.broker.clone();
+        if !broker.policy.is_slow(self.arguments.as_str()) {
+            let clearance = self.decide(approval);
+            return Ok((self, clearance));
+        }
+        let decide = move |_: &StopFlag| {
+            let clearance = self.decide(approval);
+            (self, clearance)
+        };
+        let decided = tasks::blocking(TaskOwner::Run, decide).await;
+        decided.ok_or_else(|| broker.world_fault(CallFault::Denied, "the process ends"))
+    }
+
+    /// What the journal of the run has to know.
+    fn mark(&self) -> Option<CallMark> {
+        let seq = self.seq?;
+        let (plan, tool) = (&self.plan, &self.tool);
+        let policy = plan.broker.policy.current();
+        let server = plan.callee.name();
+        let is_read = tool.effect() == Effect::Read
+            || policy
+                .as_ref()
+                .is_some_and(|policy| policy.effect(server, &plan.target, tool) == ToolEffect::Read);
+        let is_idempotent = tool.annotations.idempotent_hint == Some(true);
+        let may_repeat = is_read || (is_idempotent && policy.is_some_and(|policy| policy.trusts(server)));
+        Some(CallMark { seq, is_read, may_repeat })
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        let plan = &self.plan;
+        Subject {
+            server: plan.callee.name(),
+            target: &plan.target,
+            tool: &self.tool,
+            arguments: self.arguments.as_str(),
+            place: self.place,
+            origins: self.origins.as_deref(),
+            asker: plan.account.asker(),
+        }
+    }
+
+    /// Ends a call that a rule denies.
+    fn denied(self, ruling: PolicyRuling) -> WorldFault {
+        let fault = self.plan.broker.world_fault(CallFault::Denied, &format!("denied by {}", ruling.rule));
+        self.call.set_ruling(ruling);
+        refuse(self.call, fault)
+    }
+
+    /// The way to its callee.
+    fn route(self, permitted: Permitted) -> Route {
+        let Loaded { plan, tool, arguments, store, now, left, call, seq: _, place: _, origins: _ } = self;
+        let most = plan.account.limits().max_upstream_response_bytes;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
+        let CallPlan { broker, account, callee, target, made: _, limit, waited: _ } = plan;
+        let upstream = match callee {
+            Callee::Server(upstream) => upstream,
+            Callee::Host(tool) => {
+                let deadline = now.checked_add(left).unwrap_or(now).into();
+                return Route::Direct(DirectCall {
+                    broker,
+                    account,
+                    tool,
+                    arguments,
+                    limit,
+                    deadline,
+                    max_bytes,
+                    call,
+                    permitted,
+                });
+            }
+        };
+        let repeat = Repeat::of(&target, &tool);
+        let sink = match store {
+            Some(store) => ResultSink::Spill { max_bytes, store },
+            None => ResultSink::Inline { max_bytes },
+        };
+        let mut request = ServerRequest::new(permitted, target, arguments, left, sink);
+        request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));
+        request.client = account.client().cloned();
+        request.progress = account.progress_listener().cloned();
+        let wrapped_in = tool.wraps_result_in();
+        let observed = (!tool.declares_result()).then(|| tool.clone());
+        let call = UpstreamCall {
+            broker,
+            account,
+            upstream,
+            limit,
+            request,
+            wrapped_in,
+            observed,
+            repeat,
+            polls_on: false,
+            call,
+        };
+        Route::Upstream(Box::new(call))
+    }
+}
+
+/// A run that outlives its process waits for a person in its store.
+async fn park(account: &RunAccount) {
+    if let Some(parked) = account.journal().and_then(|journal| journal.park()) {
+        // What could not be stored is logged; the question is asked all the same.
+        let _ = parked.done().await;
+    }
+}
+
+/// A call that waits until a person has approved it, until limits have counted it, or until large arguments are decided
+/// about. Its time and that of its program stand still while a person is asked.
+pub(super) struct HeldCall {
+    loaded: Loaded,
+    /// `None`: it is not decided yet.
+    clearance: Option<Clearance>,
+    /// It may have been made already: a person decides whether it is made again.
+    is_in_doubt: bool,
+}
+
+impl HeldCall {
+    /// The same call in doubt.
+    pub(super) fn in_doubt(self) -> HeldCall {
+        HeldCall { is_in_doubt: true, ..self }
+    }
+
+    /// The call in the ledger.
+    pub(super) fn tag(&self) -> CallTag {
+        self.loaded.call.tag()
+    }
+
+    /// The tool of the host that it is for.
+    pub(super) fn granted(&self) -> Option<&Arc<str>> {
+        match &self.loaded.plan.callee {
+            Callee::Server(_) => None,
+            Callee::Host(tool) => Some(&tool.listing().name),
+        }
+    }
+
+    /// Its run, and its place in the ledger.
+    pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
+        (self.loaded.plan.account, self.loaded.call)
+    }
+
+    /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
+    pub(super) async fn cleared(self) -> Result<Route, CallError> {
+        let HeldCall { loaded, clearance, is_in_doubt } = self;
+        let (begun, mut waited) = (Instant::now(), Duration::ZERO);
+        let (mut loaded, mut clearance) = match clearance {
+            _ if is_in_doubt => loaded.repeated().await?,
+            Some(clearance) => (loaded, clearance),
+            None => {
+                loaded.reviewed().await;
+                loaded.decided(None).await?
+            }
+        };
+        for _ in 0..ROUNDS {
+            clearance = match clearance {
+                Clearance::Asked(asked) => {
+                    park(&loaded.plan.account).await;
+                    let answer = loaded.asked(&asked).await;
+                    waited = begun.elapsed();
+                    match answer {
+                        // The policy or the tool may have changed while the question waited.
+                        Ok(approval) => {
+                            let decided = loaded.decided(Some(approval)).await?;
+                            loaded = decided.0;
+                            decided.1
+                        }
+                        Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
+                    }
+                }
+                Clearance::Counted(counted) => match loaded.plan.broker.policy.count(counted).await {
+                    Ok((permitted, ruling)) => Clearance::Granted(permitted, Some(ruling)),
+                    Err(ruling) => Clearance::Denied(ruling),
+                },
+                Clearance::Granted(permitted, ruling) => {
+                    if let Some(ruling) = ruling {
+                        loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
+                    }
+                    loaded.now = Instant::now();
+                    return Ok(loaded.route(permitted));
+                }
+                Clearance::Denied(ruling) => {
+                    return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());
+                }
+            };
+        }
+        let ruling = PolicyRuling::new(Verdict::Ask, "the policy".into());
+        let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
+        Err(loaded.refused(ruling, answer, begun.elapsed()).into())
+    }
+}
+
+impl Loaded {
+    /// Asks a person whether a call that may have been made is made again, and then the policy.
+    ///
+    /// # Errors
+    /// It is not: its outcome stays unknown.
+    async fn repeated(mut self) -> Result<(Loaded, Clearance), WorldFault> {
+        let Some(asked) = self.plan.broker.policy.in_doubt(&self.subject()) else {
+            return Err(refuse(self.call, WorldFault::outcome_unknown()));
+        };
+        match self.asked(&asked).await {
+            Ok(approval) => self.decided(Some(approval)).await,
+            Err(_) => Err(refuse(self.call, WorldFault::outcome_unknown())),
+        }
+    }
+
+    /// Asks a person.
+    async fn asked(&mut self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
+        let (broker, account) = (self.plan.broker.clone(), self.plan.account.clone());
+        let pause = account.wait_for_start();
+        let client = broker.client.form_for(account.client());
+        let approval = broker.policy.ask(&account, asked, &self.subject(), client).await?;
+        drop(pause);
+        if let Some(changed) = self.tool_now() {
+            self.tool = changed;
+        }
+        Ok(approval)
+    }
+
+    /// The tool as its server lists it now, if that is another text.
+    fn tool_now(&self) -> Option<Arc<UpstreamTool>> {
+        let CallTarget::Tool(name) = &self.plan.target else { return None };
+        let catalog = self.plan.broker.catalog.snapshot();
+        let now = catalog.server(self.plan.callee.name())?.tools.as_ref()?.get(name)?;
+        (!Arc::ptr_eq(now, &self.tool)).then(|| now.clone())
+    }
+
+    /// Ends a call that a person did not approve.
+    fn refused(self, ruling: PolicyRuling, answer: ApprovalAnswer, waited: Duration) -> WorldFault {
+        let (reason, by, message) = match answer {
+            ApprovalAnswer::Denied(by) => {
+                let message = format!("{by} denied it, as asked by {}", ruling.rule);
+                (CallFault::Denied, Some(by), message)
+            }
+            ApprovalAnswer::Unavailable(why) => {
+                let message = format!("a person has to approve it ({}): {why}", ruling.rule);
+                (CallFault::ApprovalUnavailable, None, message)
+            }
+        };
+        let fault = self.plan.broker.world_fault(reason, &message);
+        self.call.set_ruling(PolicyRuling { answered_by: by, waited, ..ruling });
+        refuse(self.call, fault)
+    }
+}

@@ -1,0 +1,302 @@
+//! Sends an encoded call and settles its answer in the ledger.
+
+use super::cache::{CameBack, Repeat};
+use super::direct::DirectCall;
+use super::load::HeldCall;
+use super::login::LoginRetry;
+use super::reserve::refuse;
+use super::time::TimeLimit;
+use super::{CallError, CallPayload, ToolBroker, WorldFault};
+use ptc_calls::journal::RunJournal;
+use ptc_calls::run::account::{CallTag, RunAccount};
+use ptc_calls::run::ledger::OpenCall;
+use ptc_calls::run::outcome::{CallFault, CallStatus};
+use ptc_calls::tools::{CallTarget, UpstreamTool};
+use ptc_upstream::{ServerRequest, TaskNotes, Upstream, UpstreamFault};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A call that is ready to be sent.
+pub struct PreparedCall {
+    pub(super) route: Route,
+    /// What the journal of its run knows it by.
+    pub(super) mark: Option<CallMark>,
+    /// The task that its server has made of it in an earlier process.
+    pub(super) task: Option<Arc<str>>,
+}
+
+/// What the journal of a run has of the task that a server makes of a call.
+#[derive(Debug)]
+struct JournaledTask {
+    journal: Arc<RunJournal>,
+    seq: u64,
+    known: Option<Arc<str>>,
+}
+
+impl TaskNotes for JournaledTask {
+    fn known(&self) -> Option<Arc<str>> {
+        self.known.clone()
+    }
+
+    fn created(&self, task: &str) {
+        self.journal.task(self.seq, task);
+    }
+
+    fn goes_on(&self) -> bool {
+        self.journal.is_closing()
+    }
+}
+
+/// A call in the journal of its run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallMark {
+    pub(super) seq: u64,
+    /// It changes nothing.
+    pub(super) is_read: bool,
+    /// It may be made again.
+    pub(super) may_repeat: bool,
+}
+
+/// How it gets there.
+pub(super) enum Route {
+    Upstream(Box<UpstreamCall>),
+    Direct(DirectCall),
+    /// It is not cleared yet.
+    Held(Box<HeldCall>),
+}
+
+/// A call of a server.
+pub(super) struct UpstreamCall {
+    pub(super) broker: Arc<ToolBroker>,
+    pub(super) account: Arc<RunAccount>,
+    pub(super) upstream: Arc<dyn Upstream>,
+    /// Time limit of the whole call, of which the request has the rest.
+    pub(super) limit: TimeLimit,
+    pub(super) request: ServerRequest,
+    /// The member that the tool wraps its results in.
+    pub(super) wrapped_in: Option<&'static str>,
+    /// The tool, if it has no output schema: the shapes of its results are learned.
+    pub(super) observed: Option<Arc<UpstreamTool>>,
+    /// What it means for cached results.
+    pub(super) repeat: Repeat,
+    /// It was made in an earlier process: its server is asked for what has become of it.
+    pub(super) polls_on: bool,
+    pub(super) call: OpenCall,
+}
+
+/// The response to a call, on the account of its run until it is dropped. Its reader settles it; dropped before, the call
+/// counts as cancelled.
+pub struct CallResponse {
+    payload: CallPayload,
+    call: OpenCall,
+    duration: Duration,
+}
+
+impl PreparedCall {
+    /// The call in the ledger.
+    pub fn tag(&self) -> CallTag {
+        match &self.route {
+            Route::Upstream(call) => call.call.tag(),
+            Route::Direct(call) => call.tag(),
+            Route::Held(call) => call.tag(),
+        }
+    }
+
+    /// The tool of the host that is called, if it is one.
+    pub(crate) fn granted(&self) -> Option<&Arc<str>> {
+        match &self.route {
+            Route::Upstream(_) => None,
+            Route::Direct(call) => Some(call.tool()),
+            Route::Held(call) => call.granted(),
+        }
+    }
+
+    /// Sends it and waits for what comes back. Dropping the future cancels the call upstream.
+    ///
+    /// # Errors
+    /// The upstream did not answer; the answer does not fit.
+    pub async fn send(self) -> Result<CallResponse, CallError> {
+        let PreparedCall { mut route, mark, task } = self;
+        while let Route::Held(call) = route {
+            route = call.cleared().await?;
+        }
+        if let Some(mark) = mark {
+            route = journaled(route, mark, task).await?;
+        }
+        match route {
+            Route::Upstream(call) => call.send().await,
+            Route::Direct(call) => call.send().await,
+            // It was cleared above, so it is not made.
+            Route::Held(call) => {
+                let message = "the call was not cleared".to_owned();
+                Err(refuse(call.into_open().1, WorldFault { reason: CallFault::Denied, message }).into())
+            }
+        }
+    }
+
+    /// The same call, which a person has to approve because it may have been made already.
+    pub(crate) fn in_doubt(self) -> PreparedCall {
+        match self.route {
+            Route::Held(call) => PreparedCall { route: Route::Held(Box::new(call.in_doubt())), ..self },
+            route => PreparedCall { route, ..self },
+        }
+    }
+
+    /// The same call, which its server has made this task of: the task is asked for in the place of another call.
+    pub(crate) fn continued(self, task: &str) -> PreparedCall {
+        PreparedCall { task: Some(task.into()), ..self }
+    }
+
+    /// True if the call may be made again although it may have been made.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.mark.is_some_and(|mark| mark.may_repeat)
+    }
+}
+
+/// The same call once the journal of its run lets it leave.
+async fn journaled(
+    mut route: Route,
+    CallMark { seq, is_read, may_repeat }: CallMark,
+    known: Option<Arc<str>>,
+) -> Result<Route, CallError> {
+    let account = match &route {
+        Route::Upstream(call) => &call.account,
+        Route::Direct(call) => &call.account,
+        Route::Held(_) => return Ok(route),
+    };
+    let Some(journal) = account.journal().cloned() else { return Ok(route) };
+    if let (Route::Upstream(call), true) = (&mut route, journal.outlives()) {
+        let is_known = known.is_some();
+        call.request.tasks = Some(Arc::new(JournaledTask { journal: journal.clone(), seq, known }));
+        if is_known {
+            call.polls_on = true;
+            return Ok(route);
+        }
+    }
+    match journal.leaves(seq, is_read, may_repeat).await {
+        Ok(()) => Ok(route),
+        // A call that changes nothing needs no record.
+        Err(_) if is_read => Ok(route),
+        Err(error) => {
+            let message = format!("it was not made, because the run cannot be stored: {error}");
+            let (_, call) = PreparedCall { route, mark: None, task: None }.into_open();
+            Err(refuse(call, WorldFault { reason: CallFault::StateUnavailable, message }).into())
+        }
+    }
+}
+
+impl UpstreamCall {
+    async fn send(self) -> Result<CallResponse, CallError> {
+        let UpstreamCall {
+            broker,
+            account,
+            upstream,
+            limit,
+            request,
+            wrapped_in,
+            observed,
+            repeat,
+            polls_on,
+            call,
+        } = self;
+        let observed = observed.filter(|_| matches!(request.target, CallTarget::Tool(_)));
+        let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
+        let mut request = request;
+        let (result, cached, keepable) = loop {
+            let CameBack { result, cached, keepable } =
+                broker.ask(&account, &upstream, request, repeat).await;
+            match result {
+                Ok(result) => break (result, cached, keepable),
+                Err(fault) => match retry.after(&fault, &account, &upstream).await {
+                    Some(again) => request = again,
+                    // The server does not know the task any more.
+                    None if polls_on
+                        && matches!(fault, UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) =>
+                    {
+                        return Err(refuse(call, WorldFault::outcome_unknown()).into());
+                    }
+                    None => return Err(unanswered(&broker, call, &fault, limit)),
+                },
+            }
+        };
+        // Large results wait for their turn to be read, on the account of the run.
+        let Some(waiting) = account.hold(result.answer().held_bytes()) else {
+            return Err(over_memory(call, result.answer().bytes().len() as u64));
+        };
+        let payload = CallPayload::read(result, wrapped_in).await;
+        drop(waiting);
+        match keepable {
+            Some(keepable) if payload.failure().is_none() => keepable.keep(),
+            _ => {}
+        }
+        if cached {
+            call.set_cached();
+        }
+        if let Some(tool) = observed.filter(|_| !cached && payload.failure().is_none()) {
+            broker.seen.note(upstream.name(), &tool, payload.bytes(), || payload.given());
+        }
+        answered(&account, call, payload)
+    }
+}
+
+/// A call that came back, with its payload on the account of its run.
+pub(super) fn answered(
+    account: &Arc<RunAccount>,
+    call: OpenCall,
+    payload: CallPayload,
+) -> Result<CallResponse, CallError> {
+    let (bytes, duration) = (payload.bytes(), call.elapsed());
+    match account.hold(payload.held_bytes()) {
+        Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),
+        None => Err(over_memory(call, bytes)),
+    }
+}
+
+/// Enters a call into the ledger whose result does not fit into the memory of its program.
+fn over_memory(call: OpenCall, bytes: u64) -> CallError {
+    let duration = call.elapsed();
+    call.end(CallStatus::Ok, duration, Some(bytes));
+    CallError::OverMemory { bytes }
+}
+
+/// Enters a call without answer into the ledger. Returns the error for its caller.
+pub(super) fn unanswered(
+    broker: &ToolBroker,
+    call: OpenCall,
+    fault: &UpstreamFault,
+    limit: TimeLimit,
+) -> CallError {
+    let bytes = match fault {
+        UpstreamFault::TooLarge { bytes, .. } => Some(*bytes),
+        _ => None,
+    };
+    let fault = broker.upstream_fault(fault, limit);
+    let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
+    let duration = call.elapsed();
+    call.end(status, duration, bytes);
+    fault.into()
+}
+
+impl CallResponse {
+    /// What it holds.
+    pub fn payload(&self) -> &CallPayload {
+        &self.payload
+    }
+
+    /// Enters the call into the ledger as failed, if a reader says so, or as what it is.
+    pub fn settle(self, failure: Option<(CallFault, String)>) -> CallPayload {
+        let CallResponse { payload, call, duration } = self;
+        let status = match failure {
+            None => CallStatus::Ok,
+            Some((reason, error)) => CallStatus::Error { reason, error },
+        };
+        call.end(status, duration, Some(payload.bytes()));
+        payload
+    }
+
+    /// [`CallResponse::settle`] for a reader who takes it as it is.
+    pub fn settled(self) -> CallPayload {
+        let failure = self.payload.failure().map(|(reason, error)| (reason, error.to_owned()));
+        self.settle(failure)
+    }
+}

@@ -1,0 +1,130 @@
+//! Tests of the broker with an upstream in memory whose results are not in MCP's form.
+
+use super::*;
+use ptc_calls::run::limits::Limits;
+use ptc_calls::run::outcome::CallStatus;
+use ptc_calls::tools::{SnapshotMode, ToolList, UpstreamTool};
+use ptc_upstream::{CallLimits, CallResult, RawAnswer, ServerRequest, UpstreamStatus};
+use ptc_vm::Interrupt;
+use serde_json::json;
+
+/// Each tool gives one result, whatever it is called with.
+struct Plain {
+    name: Arc<str>,
+    catalog: SharedCatalog,
+    limits: CallLimits,
+}
+
+const NAME: &str = "plain";
+
+/// What a result is, from its bytes.
+type Form = fn(RawAnswer) -> CallResult;
+
+const RESULTS: [(&str, Form, &[u8]); 4] = [
+    ("json", CallResult::Json, br#"{"isError": true, "rows": [1, 2]}"#),
+    ("nothing", CallResult::Json, b""),
+    ("text", CallResult::Text, br#"{"rows": []}"#),
+    ("latin-1", CallResult::Text, b"caf\xe9"),
+];
+
+#[async_trait::async_trait]
+impl Upstream for Plain {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn description(&self) -> Option<&str> {
+        None
+    }
+
+    fn status(&self) -> UpstreamStatus {
+        let state = if self.tools().is_some() { UpstreamState::Ready } else { UpstreamState::Idle };
+        UpstreamStatus {
+            state,
+            error: None,
+            starting: None,
+            start_duration: None,
+            server_info: None,
+            protocol: None,
+        }
+    }
+
+    fn limits(&self) -> &CallLimits {
+        &self.limits
+    }
+
+    fn tools(&self) -> Option<Arc<ToolList>> {
+        self.catalog.snapshot().server(NAME)?.tools.clone()
+    }
+
+    async fn start(&self) -> Result<(), UpstreamFault> {
+        let tool = |name: &str| -> UpstreamTool { serde_json::from_value(json!({ "name": name })).unwrap() };
+        let tools: Vec<UpstreamTool> = RESULTS.iter().map(|(name, ..)| tool(name)).collect();
+        self.catalog.publish(NAME, ToolList::new(tools), SnapshotMode::Frozen);
+        Ok(())
+    }
+
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
+        let max_bytes = request.sink.max_bytes();
+        if body.len() > max_bytes {
+            return Err(UpstreamFault::TooLarge { bytes: body.len() as u64, cap: max_bytes as u64 });
+        }
+        Ok(form(RawAnswer::from_bytes(*body)))
+    }
+
+    async fn stop(&self) {}
+}
+
+/// Calls each tool once; gives what each answered, and the account.
+async fn call_all(limits: CallLimits) -> (Vec<Result<CallPayload, CallError>>, Arc<RunAccount>) {
+    let catalog = SharedCatalog::new([(NAME.into(), None)]);
+    let plain: Arc<dyn Upstream> = Arc::new(Plain { name: NAME.into(), catalog: catalog.clone(), limits });
+    let upstreams = BTreeMap::from([(NAME.into(), plain)]);
+    let broker = Arc::new(ToolBroker::new(upstreams, catalog, SecretRegistry::new()));
+    let account = Arc::new(RunAccount::new(Limits::with_upstreams(), Interrupt::default()));
+    let mut answers = Vec::new();
+    for (tool, ..) in RESULTS {
+        let call = ToolCall {
+            server: NAME.into(),
+            tool: tool.into(),
+            arguments: "{}".into(),
+            notation: Notation::Json,
+        };
+        answers.push(broker.call(&account, call).await);
+    }
+    (answers, account)
+}
+
+#[tokio::test]
+async fn plain_results_are_the_value_itself() {
+    let (answers, account) = call_all(CallLimits::default()).await;
+    let answers: Vec<CallPayload> = answers.into_iter().map(Result::unwrap).collect();
+    let values: Vec<PayloadValue<'_>> = answers.iter().map(CallPayload::value).collect();
+    let want = [
+        PayloadValue::Json(RESULTS[0].2),
+        PayloadValue::Nothing,
+        PayloadValue::Text(r#"{"rows": []}"#),
+        PayloadValue::Nothing,
+    ];
+    assert_eq!(values, want);
+    let calls = account.take_ledger();
+    let bytes: Vec<_> = calls.iter().map(|call| call.result_bytes).collect();
+    assert_eq!(bytes[..3], [Some(33), Some(0), Some(12)]);
+    assert!(calls[..3].iter().all(|call| call.status == CallStatus::Ok), "{calls:?}");
+    let error = "the result is not UTF-8".to_owned();
+    assert_eq!(calls[3].status, CallStatus::Error { reason: CallFault::UpstreamError, error });
+}
+
+#[tokio::test]
+async fn caps_hold_for_every_form() {
+    let (answers, _) = call_all(CallLimits { max_response_bytes: Some(3), ..CallLimits::default() }).await;
+    let reason = |answer: Result<CallPayload, CallError>| match answer {
+        Ok(_) => None,
+        Err(CallError::World(fault)) => Some(fault.reason),
+        Err(other) => panic!("{other:?}"),
+    };
+    let reasons: Vec<_> = answers.into_iter().map(reason).collect();
+    let large = Some(CallFault::ResponseTooLarge);
+    assert_eq!(reasons, [large, None, large, large]);
+}

@@ -1,0 +1,423 @@
+//! A program with a journal: its events in their order, and the replay of recorded ones.
+//!
+//! Answers are delivered only while the whole program waits, so that the order of events decides everything.
+
+use super::{Execution, InFlight};
+use crate::broker::header;
+use crate::broker::{CallPayload, Permit, PreparedCall, WorldFault};
+use crate::guest::lisp::Lisp;
+use crate::guest::lisp::environment::CompileEnvironment;
+use crate::guest::lisp::host_call::Plan;
+use crate::guest::{Progress, Reply};
+use ptc_calls::journal::{
+    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, Language,
+    PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, raw_json,
+};
+use ptc_calls::policy::CallOrigins;
+use ptc_calls::run::options::RunOptions;
+use ptc_calls::run::outcome::{CallFault, Failure, FailureKind};
+use ptc_calls::tools::{Catalog, SnapshotMode, UpstreamTool};
+use ptc_vm::{CallId as HostCall, Class, Context, Reason, Span};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The journal of a program, and what waits for it.
+pub(super) struct Journaled {
+    pub(super) journal: Arc<RunJournal>,
+    pub(super) is_replay: bool,
+    /// Replies that came while the program was running.
+    undelivered: VecDeque<(HostCall, Reply)>,
+    /// All branches of the program wait.
+    is_blocked: bool,
+    /// The catalog version of the tool lists in the journal.
+    version: u64,
+}
+
+/// The position of a host call in the journal of its run and in the text of its program.
+#[derive(Clone, Copy)]
+pub(in crate::guest::lisp) struct CallPosition<'j> {
+    journal: Option<&'j RunJournal>,
+    seq: u64,
+    place: Option<Span>,
+    /// Where its arguments come from, if the run has labels on values.
+    origins: Option<&'j Arc<CallOrigins>>,
+}
+
+/// What the journal says of a call with its arguments.
+pub(in crate::guest::lisp) enum CallRoute {
+    /// It leaves.
+    Live,
+    /// Its answer is recorded.
+    Replayed,
+    /// It fails with this.
+    Refused(WorldFault),
+    /// The run has diverged.
+    Diverged,
+}
+
+impl<'j> CallPosition<'j> {
+    /// The position of this call, which stands at this place of the program's text.
+    pub(super) fn new(
+        journaled: Option<&'j Journaled>,
+        call: HostCall,
+        place: Option<Span>,
+        origins: Option<&'j Arc<CallOrigins>>,
+    ) -> CallPosition<'j> {
+        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place, origins }
+    }
+
+    /// A permit for this call.
+    pub(in crate::guest::lisp) fn of_call(self, permit: Permit, route: &CallRoute) -> Permit {
+        let is_replayed = matches!(route, CallRoute::Replayed);
+        let permit = permit.of_call(self.journal.map(|_| self.seq), self.place, is_replayed);
+        permit.with_origins(self.origins.cloned())
+    }
+
+    /// Fuel that the program has used.
+    fn fuel(cx: &Context) -> u64 {
+        cx.fuel.used()
+    }
+
+    /// Enters a call with its arguments. Server and subject name what is called.
+    pub(in crate::guest::lisp) fn departs(
+        self,
+        cx: &Context,
+        (server, subject): (&str, Option<&str>),
+        tool: &UpstreamTool,
+        arguments: &str,
+    ) -> CallRoute {
+        let Some(journal) = self.journal else { return CallRoute::Live };
+        // Arguments are encoded as JSON of one line.
+        let Some(args) = raw_json(arguments.as_bytes()) else { return CallRoute::Live };
+        let call = CallBegun {
+            seq: self.seq,
+            server: server.to_owned(),
+            tool: tool.name.to_string(),
+            subject: subject.map(str::to_owned),
+            effect: tool.effect().name().to_owned(),
+            args,
+            fuel: CallPosition::fuel(cx),
+        };
+        let label = call.label();
+        match journal.call(call) {
+            Verdict::Live => CallRoute::Live,
+            Verdict::Replayed => CallRoute::Replayed,
+            Verdict::Diverged => CallRoute::Diverged,
+            Verdict::NotRecorded => {
+                let message = format!("the recording has no call of {label} with these arguments");
+                CallRoute::Refused(WorldFault { reason: CallFault::NotRecorded, message })
+            }
+        }
+    }
+
+    /// Enters a call that was refused before it left.
+    pub(in crate::guest::lisp) fn refused(self, cx: &Context, fault: &WorldFault) {
+        if let Some(journal) = self.journal {
+            let (seq, fuel) = (self.seq, CallPosition::fuel(cx));
+            journal.end(|| EndRecord { seq, fuel, answer: Some(fault.recorded()), at_once: true });
+        }
+    }
+
+    /// Enters a question that the host answers at once. Returns the recorded answer instead, if there is one.
+    pub(in crate::guest::lisp) fn asked(
+        self,
+        cx: &Context,
+        form: &str,
+        answer: impl FnOnce() -> serde_json::Value,
+    ) -> Option<serde_json::Value> {
+        let journal = self.journal?;
+        let (seq, form, fuel) = (self.seq, form.to_owned(), CallPosition::fuel(cx));
+        journal.asked(AskedRecord { seq, form, fuel, answer: answer() })
+    }
+}
+
+impl Journaled {
+    /// The journal of a program that is about to be compiled.
+    pub(super) fn begin(
+        lisp: &Lisp,
+        environment: &CompileEnvironment,
+        source: &str,
+        options: &mut RunOptions,
+        owner: Option<&str>,
+    ) -> Option<Journaled> {
+        let catalog = lisp.broker.catalog().snapshot();
+        let keep = options.keep.take();
+        let journal = match options.journal.take() {
+            Some(journal) => {
+                if journal.is_collecting() {
+                    journal.begin(header(None, &catalog, environment, source, options, owner));
+                }
+                journal
+            }
+            None => {
+                let (recorder, durable) = (lisp.broker.recorder(), lisp.broker.durable());
+                if recorder.is_none() && durable.is_none() {
+                    return None;
+                }
+                let texts = environment.prelude().zip(durable).map(|(prelude, durable)| {
+                    durable.share(prelude, || prelude.sources().map(|source| source.text.clone()).collect())
+                });
+                let mut header = header(recorder, &catalog, environment, source, options, owner);
+                for (prelude, (digest, _)) in
+                    header.preludes.iter_mut().zip(texts.iter().flat_map(|texts| texts.iter()))
+                {
+                    prelude.text.clone_from(digest);
+                }
+                Arc::new(RunJournal::written(recorder, durable, header, texts)?)
+            }
+        };
+        if let Some(keep) = keep {
+            keep.begun(&journal);
+        }
+        let is_replay = journal.is_replay();
+        let (undelivered, version) = (VecDeque::new(), catalog.version());
+        Some(Journaled { journal, is_replay, undelivered, is_blocked: false, version })
+    }
+
+    /// Enters tool lists that are new, or publishes those that a replay has from here on.
+    pub(super) fn follow_lists(&mut self, lisp: &Lisp) {
+        let catalog = lisp.broker.catalog();
+        if self.is_replay {
+            for ServerRecord { server, tools, .. } in self.journal.tools_due() {
+                match tools.and_then(|digest| header::list_from(&self.journal.shared(&digest)?)) {
+                    Some(list) => catalog.publish(&server, list, SnapshotMode::Live),
+                    None => catalog.outdate(&server),
+                }
+            }
+            return;
+        }
+        let recorder = lisp.broker.recorder();
+        let now = catalog.snapshot();
+        if std::mem::replace(&mut self.version, now.version()) != now.version() {
+            header::servers(recorder, &now).into_iter().for_each(|server| self.journal.tools(server));
+        }
+    }
+}
+
+fn header(
+    recorder: Option<&Recorder>,
+    catalog: &Catalog,
+    environment: &CompileEnvironment,
+    source: &str,
+    options: &RunOptions,
+    owner: Option<&str>,
+) -> Header {
+    let preludes = environment.prelude().into_iter().flat_map(|prelude| prelude.sources());
+    Header {
+        source_name: options.source_name.to_string(),
+        context: options.context.as_deref().and_then(|context| raw_json(context.as_bytes())),
+        strict_data: options.strict_data,
+        now_ms: options.now_ms,
+        rendering: options.rendering(),
+        owner: owner.map(str::to_owned),
+        preludes: preludes
+            .map(|source| PreludeRecord {
+                name: source.name.clone(),
+                text: recorder.map_or_else(String::new, |recorder| recorder.store(source.text.as_bytes())),
+                origin: source.origin.clone(),
+            })
+            .collect(),
+        ..header::begun(Language::Lisp, source, &options.limits, header::servers(recorder, catalog))
+    }
+}
+
+/// Whether a call without an answer is made when its run goes on. What was decided when it left counts, and what holds now.
+fn may_be_made(prepared: &PreparedCall, call: HostCall, departed: &Departed) -> bool {
+    let has_left = departed.repeatable.contains(&call.0);
+    !departed.sent.contains(&call.0) && (!has_left || prepared.may_repeat())
+}
+
+impl Execution {
+    /// Takes new tool lists into account.
+    pub(super) fn follow_lists(&mut self) {
+        if let Some(journaled) = &mut self.journaled {
+            journaled.follow_lists(&self.lisp);
+        }
+    }
+
+    /// Whether a replayed call waits here, as the recorded one did.
+    pub(super) fn waits_as_recorded(&mut self, call: HostCall) -> bool {
+        let fuel = self.isolate.fuel_used();
+        let waits = self
+            .journaled
+            .as_ref()
+            .is_some_and(|journaled| journaled.is_replay && journaled.journal.waits(call.0, fuel));
+        if waits {
+            self.in_flight.insert(call, InFlight::default());
+        }
+        waits
+    }
+
+    /// Enters that a call waits.
+    pub(super) fn note_wait(&self, call: HostCall) {
+        if let Some(journaled) = &self.journaled {
+            journaled.journal.wait(call.0, self.isolate.fuel_used());
+        }
+    }
+
+    /// Enters the answer that the program is about to receive; `None`: a call that waited goes on.
+    fn note_end(&self, call: HostCall, answer: impl FnOnce() -> Option<Answer>) {
+        if let Some(journaled) = &self.journaled {
+            let (seq, fuel) = (call.0, self.isolate.fuel_used());
+            journaled.journal.end(|| EndRecord { seq, fuel, answer: answer(), at_once: false });
+        }
+    }
+
+    /// Enters a reply that is about to be delivered.
+    pub(super) fn note_reply(&mut self, call: HostCall, reply: &Reply) {
+        self.follow_lists();
+        match reply {
+            Reply::Answer(Ok(answer)) => self.note_end(call, || Some(answer.payload().recorded())),
+            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
+                self.note_end(call, || Some(error.recorded()));
+            }
+            Reply::Permit(Ok(_)) | Reply::Started => self.note_end(call, || None),
+            Reply::Looked(_) | Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
+        }
+    }
+
+    /// Retains a reply until the program waits; returns one that can be delivered now.
+    pub(super) fn delayed(&mut self, call: HostCall, reply: Reply) -> Option<Reply> {
+        match &mut self.journaled {
+            Some(journaled) if !journaled.is_blocked => {
+                journaled.undelivered.push_back((call, reply));
+                None
+            }
+            _ => Some(reply),
+        }
+    }
+
+    /// Retains a call that has a recorded answer.
+    pub(super) fn await_recorded(&mut self, call: HostCall, prepared: Option<PreparedCall>) {
+        let tag = prepared.as_ref().map(PreparedCall::tag);
+        let granted = prepared.as_ref().and_then(|prepared| prepared.granted().cloned());
+        self.in_flight.insert(call, InFlight { call: tag, granted, prepared, task: None });
+        let fuel = self.isolate.fuel_used();
+        let at_once = self.journaled.as_ref().and_then(|it| it.journal.due_at_once(call.0, fuel));
+        if let Some(answer) = at_once {
+            self.deliver_recorded(call, answer);
+        }
+    }
+
+    /// The program begins a slice.
+    pub(super) fn unblock(&mut self) {
+        if let Some(journaled) = &mut self.journaled {
+            journaled.is_blocked = false;
+        }
+    }
+
+    /// All branches of the program wait. Delivers what has come for it, and returns whether anything has.
+    pub(super) fn blocked(&mut self) -> bool {
+        let Some(journaled) = &mut self.journaled else { return false };
+        let undelivered = std::mem::take(&mut journaled.undelivered);
+        journaled.is_blocked = undelivered.is_empty();
+        let has_come = !undelivered.is_empty();
+        for (call, reply) in undelivered {
+            self.deliver(call, reply);
+        }
+        has_come || self.replay_due()
+    }
+
+    /// Delivers the recorded answers that are due; returns whether any was.
+    fn replay_due(&mut self) -> bool {
+        let Some(Journaled { journal, is_replay: true, .. }) = self.journaled.as_deref() else {
+            return false;
+        };
+        let journal = journal.clone();
+        let mut is_first = true;
+        loop {
+            self.follow_lists();
+            match journal.due(self.isolate.fuel_used(), is_first) {
+                Due::Answer(seq, answer) => self.deliver_recorded(HostCall(seq), answer),
+                Due::Proceed(seq) => {
+                    self.in_flight.remove(&HostCall(seq));
+                    self.issue(HostCall(seq), true);
+                }
+                Due::GoOn(departed) => {
+                    self.go_on(&departed);
+                    return true;
+                }
+                Due::Later | Due::Never | Due::Diverged => return !is_first,
+            }
+            is_first = false;
+        }
+    }
+
+    /// The journal of an interrupted run is over: makes the calls that can be made, and reports those in doubt.
+    fn go_on(&mut self, departed: &Departed) {
+        let mut in_doubt = InDoubt::Report;
+        if let Some(journaled) = &mut self.journaled {
+            journaled.is_replay = false;
+            in_doubt = journaled.journal.in_doubt();
+        }
+        let waiting = self.in_flight.iter().filter(|(_, call)| call.task.is_none());
+        let mut waiting: Vec<HostCall> = waiting.map(|(call, _)| *call).collect();
+        waiting.sort();
+        for call in waiting {
+            let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { continue };
+            match prepared {
+                None => self.issue(call, true),
+                Some(prepared) if departed.tasks.contains_key(&call.0) => {
+                    let task = departed.tasks.get(&call.0).map(String::as_str).unwrap_or_default();
+                    self.carry_out(call, Ok(Plan::Send(prepared.continued(task))));
+                }
+                Some(prepared) if may_be_made(&prepared, call, departed) => {
+                    self.carry_out(call, Ok(Plan::Send(prepared)));
+                }
+                Some(prepared) if in_doubt == InDoubt::Ask => {
+                    self.carry_out(call, Ok(Plan::Send(prepared.in_doubt())));
+                }
+                Some(prepared) => {
+                    let fault = WorldFault::outcome_unknown();
+                    self.note_end(call, || Some(fault.recorded()));
+                    self.in_flight
+                        .insert(call, InFlight { granted, prepared: Some(prepared), ..InFlight::default() });
+                    self.deliver_recorded(call, fault.recorded());
+                }
+            }
+        }
+    }
+
+    fn deliver_recorded(&mut self, call: HostCall, answer: Answer) {
+        let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else {
+            return self.undelivered(call);
+        };
+        let replayed = match prepared {
+            Some(prepared) => prepared.replayed(answer).map(Some),
+            None => CallPayload::from_recorded(answer).map(|_| None),
+        };
+        match replayed {
+            Ok(Some(response)) => self.on_tool_response(call, granted.as_deref(), response),
+            // A call that was never prepared has no answer but an error.
+            Ok(None) => self.undelivered(call),
+            Err(error) => self.on_call_error(call, granted.as_deref(), error),
+        }
+    }
+
+    fn undelivered(&self, call: HostCall) {
+        if let Some(journaled) = &self.journaled {
+            journaled.journal.undelivered(call.0);
+        }
+    }
+
+    /// The end of a replay that has diverged, or that waits where its recording ends.
+    pub(super) fn replay_over(&mut self, is_stuck: bool) -> Option<Progress> {
+        const DIVERGED: FailureKind = FailureKind::new("replay_diverged", Class::RuntimeError);
+        let Journaled { journal, is_replay: true, .. } = self.journaled.as_deref()? else { return None };
+        let is_stuck = is_stuck && self.in_flight.values().all(|call| call.task.is_none());
+        let message = match journal.divergence() {
+            Some(divergence) => divergence,
+            None if !is_stuck => return None,
+            None => match journal.interrupted() {
+                Some(ErrorRecord { reason, message }) => {
+                    let interrupts = [Reason::Timeout, Reason::Cancelled];
+                    let reason = interrupts.into_iter().find(|known| known.raw() == reason);
+                    let failure = Failure::new(reason.map_or(DIVERGED, FailureKind::from), message);
+                    return Some(Progress::Finished(self.end(Err(failure))));
+                }
+                None => "the recording ends while the program waits".to_owned(),
+            },
+        };
+        Some(Progress::Finished(self.end(Err(Failure::new(DIVERGED, message)))))
+    }
+}

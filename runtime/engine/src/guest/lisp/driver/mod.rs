@@ -1,0 +1,593 @@
+//! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
+//! of the run.
+//!
+//! # Layout
+//! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or
+//!   replayed; `origins`: where values come from
+
+mod gate;
+pub(crate) mod journaled;
+mod origins;
+
+use crate::broker::{CallError, CallResponse, Permit, PreparedCall, WorldFault, start_all};
+use crate::guest::lisp::compile::{compile, plan_flows, planner, run_budget};
+use crate::guest::lisp::environment::CompileEnvironment;
+use crate::guest::lisp::host_call::{self, HostCallContext, Plan};
+use crate::guest::lisp::prelude::Attached;
+use crate::guest::lisp::program_cache::CachedProgram;
+use crate::guest::lisp::session::SessionRun;
+use crate::guest::lisp::session::commit::{self, CommitRefusal};
+use crate::guest::lisp::session::isolates::{self, RetainedIsolate};
+use crate::guest::lisp::spilled::{self, KnownSpills, PlannedLook};
+use crate::guest::lisp::tool_call::ResultForm;
+use crate::guest::lisp::{Lisp, fast_path, rendering, tool_call};
+use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
+use foldhash::fast::RandomState;
+use gate::{ATTACHING, AttachState};
+use journaled::{CallPosition, Journaled};
+use ptc_base::spill::OwnedSpills;
+use ptc_calls::policy::ShownAnswer;
+use ptc_calls::run::account::CallTag;
+use ptc_calls::run::client::asker::CallOrigin;
+use ptc_calls::run::options::RunOptions;
+use ptc_calls::run::outcome::{Ending, Failure, RenderedValue};
+use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Fuel of one slice: about a millisecond of work.
+const SLICE: u64 = 100_000;
+
+/// A started program.
+pub(crate) struct Execution {
+    guest: GuestContext,
+    isolate: Isolate,
+    lisp: Arc<Lisp>,
+    source: Arc<str>,
+    options: RunOptions,
+    in_flight: HashMap<HostCall, InFlight, RandomState>,
+    gate: AttachState,
+    program: Arc<CachedProgram>,
+    /// The program in its isolate, once it is loaded.
+    unit: Option<UnitId>,
+    environment: Arc<CompileEnvironment>,
+    /// The program has made a host call.
+    host_calls: bool,
+    /// Its session, if it runs in one.
+    session: Option<SessionRun>,
+    /// Logical bytes of the isolate that do not belong to the program.
+    empty_bytes: u64,
+    /// The definitions of its prelude that are in the isolate.
+    attached: Attached,
+    /// False once a defect may have left the isolate in an inconsistent state.
+    is_whole: bool,
+    /// Its results that were too large to carry.
+    spills: OwnedSpills,
+    /// Its journal, if it has one.
+    journaled: Option<Box<Journaled>>,
+}
+
+/// Work for the program that is under way.
+#[derive(Default)]
+struct InFlight {
+    /// The ledger entry of an upstream call; `None` while servers are started for a look at their tools.
+    call: Option<CallTag>,
+    /// The tool of the host that is called.
+    granted: Option<Arc<str>>,
+    /// The call, if its answer is recorded and it is not sent.
+    prepared: Option<PreparedCall>,
+    /// `None` in a replay.
+    task: Option<TaskHandle>,
+}
+
+impl Execution {
+    /// Compiles and loads a program.
+    pub(crate) fn begin(
+        lisp: Arc<Lisp>,
+        source: Arc<str>,
+        mut options: RunOptions,
+        session: Option<SessionRun>,
+        guest: GuestContext,
+    ) -> Result<Box<dyn Guest>, Box<Ending>> {
+        if let Some(trace) = &options.trace {
+            guest.account.set_trace(trace.clone());
+        }
+        if let Some(client) = &options.client {
+            guest.account.set_client(client.clone());
+        }
+        if let Some(run) = &session {
+            let state = Arc::downgrade(&run.state);
+            guest.account.set_session(state, run.state.id);
+        }
+        if let Some(listener) = &options.progress {
+            guest.account.set_progress_listener(listener.clone());
+        }
+        guest.account.set_origin(match options.origin {
+            CallOrigin::Program if session.is_some() => CallOrigin::Session,
+            origin => origin,
+        });
+        let interrupt = guest.account.interrupt_flag();
+        let of_session = session.as_ref().and_then(|run| isolates::environment(&run.state));
+        let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
+        let refused = |failure| {
+            let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
+            Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
+        };
+        // A recording has no session: the names of earlier programs are not in the journal of one.
+        let is_journaled = session.is_none() || options.journal.is_some();
+        let mut journaled = None;
+        if is_journaled {
+            let owner = guest.account.asker().token();
+            let begun = Journaled::begin(&lisp, &environment, &source, &mut options, owner);
+            journaled = begun.map(Box::new);
+        }
+        if let Some(journaled) = &mut journaled {
+            guest.account.set_journal(journaled.journal.clone());
+            journaled.follow_lists(&lisp);
+        }
+        environment.check(&lisp.broker).map_err(refused)?;
+        let compiled = compile(&lisp, &environment, &source, &options, interrupt, guest.preemption);
+        let program = compiled.map_err(refused)?;
+        if lisp.broker.policy().current().is_some() {
+            guest.account.plan().set_planner(planner(&lisp, &environment, &source));
+        }
+        plan_flows(&lisp, &program, &guest.account).map_err(refused)?;
+        let mut budget = Budget { preemption: guest.preemption, ..run_budget(&options, interrupt.clone()) };
+        let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
+        let (isolate, empty_bytes, attached) = match kept {
+            Some(RetainedIsolate { mut isolate, empty_bytes, attached, .. }) => {
+                // The memory of the session does not count against the program.
+                budget.memory_bytes = budget.memory_bytes.saturating_add(isolate.live_bytes());
+                isolate.begin(budget);
+                (isolate, empty_bytes, attached)
+            }
+            None => {
+                let isolate = Isolate::new(budget);
+                let empty_bytes = isolate.live_bytes();
+                (isolate, empty_bytes, Attached::default())
+            }
+        };
+        let in_flight = HashMap::default();
+        let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
+        let mut execution = Execution {
+            guest,
+            isolate,
+            lisp,
+            source,
+            options,
+            in_flight,
+            gate: AttachState::Open,
+            program,
+            unit: None,
+            environment,
+            host_calls: false,
+            session,
+            empty_bytes,
+            attached,
+            is_whole: true,
+            spills,
+            journaled,
+        };
+        match execution.load() {
+            Ok(()) => {
+                execution.attach();
+                Ok(Box::new(execution))
+            }
+            Err(fault) => {
+                let ending = execution.fail(&fault);
+                Box::new(execution).close();
+                Err(ending)
+            }
+        }
+    }
+
+    fn load(&mut self) -> Result<(), Box<Fault>> {
+        let before = self.isolate.live_bytes();
+        self.environment.attach(&mut self.isolate, &self.program.needed, &mut self.attached)?;
+        self.empty_bytes += self.isolate.live_bytes().saturating_sub(before);
+        // Loaded before the context, so that keys that the program names are found by their symbols.
+        let unit = self.isolate.load(self.program.program.clone())?;
+        if let Some(context) = &self.options.context {
+            let limit = self.options.limits.max_context_bytes;
+            if context.len() as u64 > limit {
+                let message = format!("context exceeds max_context_bytes ({} > {limit})", context.len());
+                return Err(Fault::new(Reason::RuntimeError, message));
+            }
+            self.isolate.set_context(context)?;
+        }
+        self.track();
+        self.isolate.start(unit);
+        self.unit = Some(unit);
+        Ok(())
+    }
+
+    /// Encodes a call that has got its permit.
+    fn encode(&mut self, call: HostCall, permit: Permit) {
+        let place = self.isolate.call_place(call);
+        let origins = self.origins(call);
+        let (broker, account) = (&self.lisp.broker, &self.guest.account);
+        let position = CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref());
+        let plan = self.isolate.call(call, |cx, function, arguments| {
+            host_call::permitted(cx, broker, account, function, permit, position, arguments)
+        });
+        if let Some(plan) = plan {
+            self.carry_out(call, plan);
+        }
+    }
+
+    /// Answers a host call or starts work for it. `is_loaded`: servers were started for it.
+    fn issue(&mut self, call: HostCall, is_loaded: bool) {
+        self.host_calls = true;
+        self.follow_lists();
+        self.say_origin(call);
+        if self.waits_as_recorded(call) {
+            return;
+        }
+        let place = self.isolate.call_place(call);
+        let origins = self.origins(call);
+        let surroundings = HostCallContext {
+            environment: &self.environment,
+            broker: &self.lisp.broker,
+            account: &self.guest.account,
+            spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
+            position: CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref()),
+        };
+        let plan = self.isolate.call(call, |cx, function, arguments| {
+            host_call::plan(cx, &surroundings, function, arguments, is_loaded)
+        });
+        // A call that is no longer in flight needs no answer.
+        let Some(plan) = plan else { return };
+        self.carry_out(call, plan);
+    }
+
+    fn carry_out(&mut self, call: HostCall, plan: Result<Plan, Box<Fault>>) {
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(fault) => return self.resume(call, |_| Err(fault)),
+        };
+        match plan {
+            Plan::Servers(rows) => self.isolate.resume(call, |cx| host_call::servers(cx, rows)),
+            Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
+            Plan::LoadAll(upstreams) => {
+                self.note_wait(call);
+                let starts = start_all(&self.guest.account, upstreams);
+                self.hand_out(call, None, None, async move {
+                    starts.await;
+                    Reply::Started
+                });
+            }
+            Plan::Budget => {
+                let left = self.guest.account.calls_left();
+                self.isolate.resume(call, |cx| host_call::budget(cx, left));
+            }
+            Plan::Now => {
+                // Read once: the clock stands still for the rest of the run.
+                let read = || {
+                    self.journaled.as_ref().map_or_else(host_call::now_ms, |journaled| {
+                        journaled.journal.now(host_call::now_ms())
+                    })
+                };
+                let now = *self.options.now_ms.get_or_insert_with(read);
+                self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
+            }
+            Plan::Refuse(fault) => match self.called(call) {
+                Some(called) => {
+                    let most = self.guest.account.limits().max_upstream_calls;
+                    self.resume(call, |_| Err(tool_call::value_fault(&called, &fault, most)));
+                }
+                None => self.resume(call, |cx| tool_call::world_fault(cx, fault.reason, &fault.message)),
+            },
+            Plan::Wait(pending) => {
+                self.note_wait(call);
+                let (tag, granted) = (pending.tag(), pending.granted());
+                self.hand_out(call, Some(tag), granted, async move { Reply::Permit(pending.permit().await) });
+            }
+            Plan::Look(PlannedLook { spilled, look, most, held }) => {
+                self.hand_out(call, None, None, async move {
+                    Reply::Looked(LookReply { looked: spilled.read_blocking(look, most).await, held })
+                });
+            }
+            Plan::AwaitRecorded(prepared) => self.await_recorded(call, prepared),
+            Plan::Stop => {}
+            Plan::Send(prepared) => {
+                let (tag, granted) = (prepared.tag(), prepared.granted().cloned());
+                let work = async move { Reply::Answer(prepared.send().await) };
+                self.hand_out(call, Some(tag), granted, work);
+            }
+        }
+    }
+
+    /// Starts `work` on the I/O runtime for a host call.
+    fn hand_out(
+        &mut self,
+        call: HostCall,
+        tag: Option<CallTag>,
+        granted: Option<Arc<str>>,
+        work: impl Future<Output = Reply> + Send + 'static,
+    ) {
+        let task = self.guest.port.hand_out(CallId(call.0), work);
+        self.in_flight.insert(call, InFlight { call: tag, granted, prepared: None, task: Some(task) });
+    }
+
+    /// Answers a host call; no work for it is under way any more.
+    fn resume(&mut self, call: HostCall, build: impl FnOnce(&mut Context) -> Result<Value, Box<Fault>>) {
+        self.in_flight.remove(&call);
+        self.isolate.resume(call, build);
+    }
+
+    /// The `server/tool` of a call whose failure ends the program.
+    fn called(&mut self, call: HostCall) -> Option<String> {
+        let broker = &self.lisp.broker;
+        let label =
+            |cx: &mut Context, function, args: &[Value]| host_call::called(cx, broker, function, args);
+        self.isolate.call(call, label).flatten()
+    }
+
+    /// A tool answered.
+    fn on_tool_response(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
+        let mut failure = None;
+        let kept =
+            answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
+        let called = self.called(call);
+        let form = if called.is_some() { ResultForm::Value } else { ResultForm::Tagged };
+        let most = self.guest.account.limits().max_upstream_calls;
+        self.resume(call, |cx| {
+            if let Some(name) = granted {
+                return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
+            }
+            let unwrapped = match &kept {
+                Some((spilled, name)) => tool_call::kept(cx, answer.payload(), spilled, name)?,
+                None => tool_call::unwrap(cx, answer.payload(), form)?,
+            };
+            failure = unwrapped.error;
+            match (&called, &failure) {
+                (Some(called), Some((reason, message))) => {
+                    let fault = WorldFault { reason: *reason, message: message.clone() };
+                    Err(tool_call::value_fault(called, &fault, most))
+                }
+                _ => Ok(unwrapped.value),
+            }
+        });
+        answer.settle(failure);
+    }
+
+    /// A call failed.
+    fn on_call_error(&mut self, call: HostCall, granted: Option<&str>, error: CallError) {
+        let account = &self.guest.account.clone();
+        let plan = match granted {
+            Some(name) => Err(tool_call::granted::failed(name, error, account)),
+            None => host_call::plan_for_error(error, account),
+        };
+        self.carry_out(call, plan);
+    }
+
+    /// Cancels calls of branches that have ended.
+    fn drop_cancelled_calls(&mut self) {
+        for call in self.isolate.cancelled_calls() {
+            if let Some(InFlight { call: Some(tag), .. }) = self.in_flight.remove(&call) {
+                self.guest.account.cancel_call(tag);
+            }
+        }
+    }
+
+    fn fail(&mut self, fault: &Fault) -> Box<Ending> {
+        let fault = &self.seen_from_program(fault);
+        let mut failure = rendering::fault(fault, &self.source, &self.options);
+        if fault.reason == Reason::Timeout
+            && let Some(calls) = self.calls_in_flight()
+        {
+            failure.reports.iter_mut().for_each(|report| report.hints.insert(0, calls.clone()));
+        }
+        self.end(Err(failure))
+    }
+
+    /// The fault with its location in the program's own text.
+    fn seen_from_program(&self, fault: &Fault) -> Fault {
+        let prelude = self.environment.prelude().map(|prelude| &**prelude);
+        rendering::seen_from(self.unit, fault, prelude, &self.attached)
+    }
+
+    fn calls_in_flight(&self) -> Option<String> {
+        const NAMED: usize = 3;
+        let calls = self.guest.account.calls_in_flight();
+        let names = calls
+            .iter()
+            .map(|(label, elapsed)| format!("{}/{} ({} ms)", label.server, label.tool, elapsed.as_millis()));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        let count = names.len();
+        names.truncate(NAMED);
+        let more = if count > NAMED { ", …" } else { "" };
+        (count > 0).then(|| format!("Upstream calls still in flight: {count}: {}{more}", names.join(", ")))
+    }
+
+    fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Ending> {
+        // Recorded in the order in which the calls began, and before work on them stops.
+        self.guest.account.cancel_calls();
+        self.in_flight.clear();
+        self.isolate.remarks().for_each(|remark| self.guest.account.note(remark));
+        let (prints, fuel) = (self.isolate.prints(), Some(self.isolate.fuel_used()));
+        let peak_bytes = self.isolate.peak_bytes();
+        let result = match self.session.take() {
+            Some(mut session) => {
+                let settled = result.and_then(|answer| self.keep(&mut session, answer, &prints));
+                if settled.is_err() {
+                    self.isolate.rollback();
+                    let mut contents = session.state.contents();
+                    (contents.committed, contents.note) = (false, None);
+                    contents.changed.clear();
+                }
+                // The client sees the beginnings of names that are defined.
+                let hides = prints.is_empty() && session.state.contents().changed.is_empty();
+                let shown = match (&settled, self.options.limited_answer && hides) {
+                    (Ok(_), true) => ShownAnswer::Limited,
+                    (Ok(_), false) => ShownAnswer::Planned,
+                    (Err(_), _) => ShownAnswer::Anything,
+                };
+                self.lisp.broker.policy().shown(&self.guest.account, shown);
+                self.session = Some(session);
+                settled
+            }
+            None => result,
+        };
+        let prelude_trace = self.environment.prelude().map(|prelude| prelude.trace().clone());
+        let stderr = Vec::new();
+        let ending = Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace };
+        self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
+        Box::new(ending)
+    }
+
+    /// Runs a slice.
+    fn slice(&mut self) -> Progress {
+        self.unblock();
+        loop {
+            let exit = self.isolate.run(SLICE);
+            // The report of a fault lists the calls in flight; its end cancels them.
+            if !matches!(exit, Exit::Fault(_)) {
+                self.drop_cancelled_calls();
+            }
+            match exit {
+                Exit::HostCall(call) => {
+                    self.issue(call, false);
+                    if let Some(over) = self.replay_over(false) {
+                        return over;
+                    }
+                }
+                Exit::SliceEnd => return Progress::Ready,
+                Exit::Blocked => {
+                    if !self.blocked() {
+                        return self.replay_over(true).unwrap_or(Progress::Waiting);
+                    }
+                }
+                Exit::Fault(fault) => return Progress::Finished(self.fail(&fault)),
+                exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
+                    let exit = match exit {
+                        Exit::Fail(fault) => Exit::Fail(Box::new(self.seen_from_program(&fault))),
+                        exit => exit,
+                    };
+                    let result = rendering::result(
+                        &mut self.isolate,
+                        &exit,
+                        &self.source,
+                        &self.options,
+                        &self.guest.account,
+                    );
+                    return Progress::Finished(match result {
+                        Ok(result) => self.end(result),
+                        Err(mut fault) => {
+                            self.isolate.locate_result(&mut fault);
+                            self.fail(&fault)
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Commits what a program of a session has defined, if its answer is accepted.
+    fn keep(
+        &mut self,
+        session: &mut SessionRun,
+        answer: RenderedValue,
+        prints: &[String],
+    ) -> Result<RenderedValue, Failure> {
+        if let Some(accept) = session.accept.take() {
+            accept(&answer)?;
+        }
+        self.say_definitions();
+        let limits = session.state.limits;
+        let secrets = self.lisp.broker.secrets();
+        let prepared = commit::prepare(&mut self.isolate, &session.state, &answer, &self.options, secrets)
+            .and_then(|prepared| {
+                commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
+            });
+        let prepared = prepared.map_err(|refusal| match refusal {
+            CommitRefusal::OverLimit(failure) => failure,
+            CommitRefusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),
+        })?;
+        session.state.spills().take_over(std::mem::take(&mut self.spills));
+        let memory_bytes = self.isolate.live_bytes().saturating_sub(self.empty_bytes);
+        let mut contents = session.state.contents();
+        let has_new_names = prepared.enter(&mut contents, &limits, prints, memory_bytes, secrets);
+        drop(contents);
+        if has_new_names {
+            self.environment = commit::describe(&mut self.isolate, &self.environment);
+        }
+        Ok(answer)
+    }
+}
+
+impl Guest for Execution {
+    fn advance(&mut self) -> Progress {
+        self.is_whole = false;
+        let progress = self.at_the_gate().unwrap_or_else(|| self.slice());
+        self.is_whole = true;
+        progress
+    }
+
+    fn answer(&mut self, call: CallId, reply: Reply) {
+        if call == ATTACHING {
+            return self.attached();
+        }
+        let call = HostCall(call.0);
+        if let Some(reply) = self.delayed(call, reply) {
+            self.deliver(call, reply);
+        }
+    }
+
+    fn printed(&self) -> &[String] {
+        self.isolate.printed()
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.isolate.live_bytes()
+    }
+
+    /// Frees the program. Logical bytes that remain on its account are a defect of the language core.
+    fn close(mut self: Box<Self>) {
+        if let Some(session) = self.session.take()
+            && self.is_whole
+        {
+            let Execution { isolate, environment, empty_bytes, attached, .. } = *self;
+            return isolates::put(
+                &session.state,
+                RetainedIsolate { isolate, environment, empty_bytes, attached },
+            );
+        }
+        let leaked = self.isolate.close();
+        if leaked != 0 {
+            tracing::error!(
+                leaked,
+                source = &*self.options.source_name,
+                "a program left bytes on its account"
+            );
+        }
+    }
+}
+
+impl Execution {
+    /// Delivers a reply.
+    fn deliver(&mut self, call: HostCall, reply: Reply) {
+        // If the call was cancelled, dropping the reply frees what it holds.
+        if !self.in_flight.contains_key(&call) {
+            return;
+        }
+        self.note_reply(call, &reply);
+        let granted = self.in_flight.remove(&call).and_then(|call| call.granted);
+        let granted = granted.as_deref();
+        match reply {
+            Reply::Started => self.issue(call, true),
+            Reply::Permit(Ok(permit)) => self.encode(call, permit),
+            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
+            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
+                self.on_call_error(call, granted, error);
+            }
+            Reply::Looked(LookReply { looked, held }) => {
+                self.resume(call, |cx| spilled::value(cx, looked));
+                drop(held);
+            }
+            // Arguments of a program are encoded before they are sent, so these replies do not occur.
+            Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
+        }
+    }
+}

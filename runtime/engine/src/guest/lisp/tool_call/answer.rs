@@ -1,0 +1,178 @@
+//! Turns upstream results into values of the program, decoded under the program's own budget.
+
+use super::ResultForm;
+use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
+use crate::guest::lisp::build::{count, record};
+use ptc_base::spill::Spilled;
+use ptc_calls::run::outcome::CallFault;
+use ptc_vm::json::{DecodeFailure, decode};
+use ptc_vm::{Context, Fault, Value};
+use std::ops::Range;
+
+/// A result for the program, and the error for the ledger.
+pub(crate) struct Unwrapped {
+    /// `{:ok …}`.
+    pub(crate) value: Value,
+    /// Why the call counts as failed.
+    pub(crate) error: Option<(CallFault, String)>,
+}
+
+/// The kind of `:value`.
+#[derive(Clone, Copy)]
+enum Parsed {
+    Json,
+    Text,
+    None,
+}
+
+impl Parsed {
+    const fn name(self) -> &'static str {
+        match self {
+            Parsed::Json => "json",
+            Parsed::Text => "text",
+            Parsed::None => "none",
+        }
+    }
+}
+
+/// Byte limit of the preview of a spilled result.
+const PREVIEW: usize = 200;
+
+/// The value for a result that was spilled under this name.
+pub(crate) fn kept(
+    cx: &mut Context,
+    payload: &CallPayload,
+    spilled: &Spilled,
+    name: &str,
+) -> Result<Unwrapped, Box<Fault>> {
+    let stat = spilled.stat();
+    let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
+    let (name, preview) = (cx.host_text(name)?, cx.host_text(&preview)?);
+    let (bytes, lines) = (("bytes", count(stat.bytes)), ("lines", count(stat.lines)));
+    let (spill, preview) = (("spill", name), ("preview", preview));
+    if let Some((reason, message)) = payload.failure() {
+        let (keyword, text) = (cx.keyword(reason.name()), cx.host_text(message)?);
+        let entries = [
+            ("ok", Value::Bool(false)),
+            ("reason", keyword),
+            ("message", text),
+            spill,
+            bytes,
+            lines,
+            preview,
+        ];
+        return Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, message.to_owned())) });
+    }
+    let kind = cx.keyword("spilled");
+    let entries = [("ok", Value::Bool(true)), ("value_kind", kind), spill, bytes, lines, preview];
+    Ok(Unwrapped { value: record(cx, entries)?, error: None })
+}
+
+/// The value for a result.
+pub(crate) fn unwrap(
+    cx: &mut Context,
+    payload: &CallPayload,
+    form: ResultForm,
+) -> Result<Unwrapped, Box<Fault>> {
+    match read(cx, payload, form) {
+        Ok(unwrapped) => Ok(unwrapped),
+        Err(DecodeFailure::Fault(fault)) => Err(fault),
+        // The server declared JSON.
+        Err(DecodeFailure::Invalid(why)) => refused(
+            cx,
+            CallFault::UpstreamError,
+            &format!("the result cannot be decoded: {why}"),
+            [None, None],
+        ),
+    }
+}
+
+fn read(cx: &mut Context, payload: &CallPayload, form: ResultForm) -> Result<Unwrapped, DecodeFailure> {
+    let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
+        Some(place) => decode(cx, payload.part(place)).map(Some),
+        None => Ok(None),
+    };
+    match payload.content() {
+        PayloadContent::Success { value, blocks } => {
+            let (value, kind) = match value {
+                Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),
+                Chosen::Text(text) => text_value(cx, text)?,
+                Chosen::Verbatim(place) => {
+                    let text = std::str::from_utf8(payload.part(place)).unwrap_or_default();
+                    (cx.host_text(text)?, Parsed::Text)
+                }
+                Chosen::Nothing => (Value::Nil, Parsed::None),
+            };
+            let blocks = decoded(cx, blocks)?;
+            Ok(match form {
+                ResultForm::Tagged => success(cx, value, kind, blocks)?,
+                // A result that has nothing but other content is this content.
+                ResultForm::Value if matches!(kind, Parsed::None) => bare(blocks.unwrap_or_default()),
+                ResultForm::Value => bare(value),
+            })
+        }
+        PayloadContent::ToolError { message, blocks, structured } => {
+            let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
+            Ok(refused(cx, CallFault::ToolError, message, more)?)
+        }
+        PayloadContent::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
+    }
+}
+
+/// The result of a call without the tag.
+fn bare(value: Value) -> Unwrapped {
+    Unwrapped { value, error: None }
+}
+
+fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault>> {
+    if looks_like_json(text) {
+        match decode(cx, text.as_bytes()) {
+            Ok(value) => return Ok((value, Parsed::Json)),
+            Err(DecodeFailure::Fault(fault)) => return Err(fault),
+            // The text is not JSON.
+            Err(DecodeFailure::Invalid(_)) => {}
+        }
+    }
+    Ok((cx.host_text(text)?, Parsed::Text))
+}
+
+/// The value of a recoverable failure: a world fault.
+pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) -> Result<Value, Box<Fault>> {
+    let reason = cx.keyword(reason.name());
+    let message = cx.host_text(message)?;
+    record(cx, [("ok", Value::Bool(false)), ("reason", reason), ("message", message)])
+}
+
+fn success(
+    cx: &mut Context,
+    payload: Value,
+    kind: Parsed,
+    blocks: Option<Value>,
+) -> Result<Unwrapped, Box<Fault>> {
+    let kind = cx.keyword(kind.name());
+    let entries = [
+        ("ok", Some(Value::Bool(true))),
+        ("value", Some(payload)),
+        ("value_kind", Some(kind)),
+        ("content", blocks),
+    ];
+    Ok(Unwrapped { value: record(cx, entries)?, error: None })
+}
+
+fn refused(
+    cx: &mut Context,
+    reason: CallFault,
+    text: &str,
+    [blocks, structured]: [Option<Value>; 2],
+) -> Result<Unwrapped, Box<Fault>> {
+    let name = cx.keyword(reason.name());
+    let message = cx.host_text(text)?;
+    let entries = [
+        ("ok", Some(Value::Bool(false))),
+        ("reason", Some(name)),
+        ("message", Some(message)),
+        ("content", blocks),
+        ("structured_content", structured),
+    ];
+    Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, text.to_owned())) })
+}

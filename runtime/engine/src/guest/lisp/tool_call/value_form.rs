@@ -1,0 +1,36 @@
+//! `tool/call!`: a result is the bare value, and a failure is a fault at the call.
+
+use crate::broker::WorldFault;
+use ptc_calls::run::outcome::CallFault;
+use ptc_calls::tools::visible::visible_line;
+use ptc_vm::{Fault, Reason};
+
+/// The form in which a program gets the results of its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResultForm {
+    /// A tagged result.
+    Tagged,
+    /// The value alone; a failure is a fault.
+    Value,
+}
+
+/// The fault for a failed call; `called` is its `server/tool`, `most` the number of calls that the program may make.
+pub(crate) fn value_fault(
+    called: &str,
+    WorldFault { reason, message }: &WorldFault,
+    most: u64,
+) -> Box<Fault> {
+    // Texts of servers must not begin a line of the answer, nor move a cursor.
+    let (called, message) = (visible_line(called), visible_line(message));
+    let fault = match reason {
+        CallFault::ToolError => Fault::new(Reason::ToolError, format_args!("{called}: {message}")),
+        CallFault::CapExhausted => {
+            let why = format_args!("a program may make {most} tool calls (--max-upstream-calls)");
+            let fault =
+                Fault::new(Reason::ToolCallLimitExceeded, format_args!("{called}: :cap_exhausted, {why}"));
+            return fault.hint("Ask a tool for many items at once.");
+        }
+        _ => Fault::new(Reason::ToolError, format_args!("{called}: :{}, {message}", reason.name())),
+    };
+    fault.hint("tool/call gives {:ok false :reason … :message …} instead of ending the program.")
+}

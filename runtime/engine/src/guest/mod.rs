@@ -1,0 +1,113 @@
+//! The interface between workers and what they run: a program in some language, or anything else that makes
+//! tool calls and ends in an outcome.
+//!
+//! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
+//! it. A guest has a [`GuestContext`]: the account of its run, and a port to start work on the I/O runtime. Nothing
+//! else is shared; tool calls go through [`crate::broker`].
+//!
+//! # Layout
+//! - `context`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
+//!   `async_guest`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
+
+mod async_guest;
+mod context;
+pub mod lisp;
+mod task_batch;
+
+pub use async_guest::{async_guest, interrupted};
+pub use context::{GuestContext, Port, ReplySink};
+pub(crate) use task_batch::TaskBatch;
+pub use task_batch::TaskHandle;
+
+use crate::broker::{CallError, CallPayload, CallResponse, Permit};
+use ptc_base::spill::{LookError, Looked};
+use ptc_calls::run::account::Held;
+use ptc_calls::run::client::CallingClient;
+use ptc_calls::run::outcome::Ending;
+use ptc_calls::run::trace::TraceContext;
+
+/// Something that a worker drives. It never leaves its thread.
+///
+/// Only an interrupt on its account ends a run from outside, because a guest may be suspended half-way. So it
+/// has to check [`ptc_calls::run::account::RunAccount::interrupted`] in everything that takes long, and the first
+/// call of `advance` after an interrupt has to be the last.
+pub trait Guest {
+    /// Runs a slice of about a millisecond at most.
+    fn advance(&mut self) -> Progress;
+
+    /// Receives the reply to work that it handed out.
+    fn answer(&mut self, call: CallId, reply: Reply);
+
+    /// The lines that it has printed so far, for those who follow the run; those of its [`Ending`] begin with
+    /// them.
+    fn printed(&self) -> &[String] {
+        &[]
+    }
+
+    /// Logical bytes alive.
+    fn live_bytes(&self) -> u64;
+
+    /// Frees it after its outcome was sent. Not called after a panic in this guest.
+    fn close(self: Box<Self>);
+}
+
+/// The same guest with the caller's trace.
+pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
+    match trace {
+        None => guest,
+        Some(trace) => Box::new(move |context| {
+            context.account.set_trace(trace);
+            guest(context)
+        }),
+    }
+}
+
+/// The same guest with a client that upstreams may elicit from.
+pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
+    match client {
+        None => guest,
+        Some(client) => Box::new(move |context| {
+            context.account.set_client(client);
+            guest(context)
+        }),
+    }
+}
+
+/// What a guest needs next.
+pub enum Progress {
+    /// Another slice.
+    Ready,
+    /// A reply.
+    Waiting,
+    /// Nothing: this is its end.
+    Finished(Box<Ending>),
+}
+
+/// Number of a piece of work, chosen by the guest that handed it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// The reply to a piece of work.
+pub enum Reply {
+    /// A call may be encoded ([`crate::broker::Pending::permit`]).
+    Permit(Result<Permit, CallError>),
+    /// A call has returned ([`crate::broker::PreparedCall::send`]).
+    Answer(Result<CallResponse, CallError>),
+    /// The result of a whole call ([`crate::broker::ToolBroker::call`]).
+    Payload(Result<CallPayload, CallError>),
+    /// A part of a spilled result.
+    Looked(LookReply),
+    /// Servers were asked to start; the catalog shows whether they did.
+    Started,
+    /// The end of a run that works elsewhere, for example in another process.
+    Ended(Box<Ending>),
+}
+
+/// A part of a spilled result, on the account of its run until it is dropped.
+pub struct LookReply {
+    pub(crate) looked: Result<Looked, LookError>,
+    pub(crate) held: Held,
+}
+
+/// Makes a guest on the thread that it lives on. An error is the end of a run that could not begin.
+pub type MakeGuest = Box<dyn FnOnce(GuestContext) -> Result<Box<dyn Guest>, Box<Ending>> + Send>;

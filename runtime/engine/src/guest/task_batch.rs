@@ -1,0 +1,73 @@
+//! Batches of work that a run hands to the I/O runtime.
+//!
+//! A program with a thousand calls hands out a thousand pieces of work within microseconds. A task for each would cost
+//! more than most of them, so up to [`MOST`] share a task, and results that are ready together are delivered together.
+
+use super::{CallId, Reply, ReplySink};
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use ptc_base::tasks::contained;
+use ptc_calls::run::RunId;
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// Most pieces in one batch: few enough that the threads of the I/O runtime share the work of one program.
+const MOST: usize = 32;
+
+/// One piece. It ends without a reply when it is stopped, or when it panics.
+type BatchedTask = Pin<Box<dyn Future<Output = Option<(CallId, Reply)>> + Send>>;
+
+/// Work under way. Dropping it stops the work.
+pub struct TaskHandle(AbortHandle);
+
+impl Drop for TaskHandle {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Work that a run has handed out in this quantum and that has not started yet.
+pub(crate) struct TaskBatch {
+    io: Handle,
+    replies: Arc<dyn ReplySink>,
+    run: RunId,
+    waiting: RefCell<Vec<BatchedTask>>,
+}
+
+impl TaskBatch {
+    pub(crate) fn new(io: Handle, replies: Arc<dyn ReplySink>, run: RunId) -> TaskBatch {
+        TaskBatch { io, replies, run, waiting: RefCell::default() }
+    }
+
+    pub(super) fn add(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
+        let (handle, registration) = AbortHandle::new_pair();
+        let work = Abortable::new(contained(work), registration);
+        let task = Box::pin(async move { Some((call, work.await.ok()?.ok()?)) });
+        self.waiting.borrow_mut().push(task);
+        if self.waiting.borrow().len() == MOST {
+            self.start();
+        }
+        TaskHandle(handle)
+    }
+
+    /// Starts the work that waits. Called at the end of each quantum, wherever the run was suspended.
+    pub(crate) fn start(&self) {
+        let waiting = self.waiting.take();
+        if waiting.is_empty() {
+            return;
+        }
+        let (replies, run) = (self.replies.clone(), self.run);
+        let mut results = waiting.into_iter().collect::<FuturesUnordered<_>>().ready_chunks(MOST);
+        self.io.spawn(async move {
+            while let Some(ready) = results.next().await {
+                let ready: Vec<_> = ready.into_iter().flatten().collect();
+                if !ready.is_empty() {
+                    replies.deliver(run, ready);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,17 @@
+//! Exposes single steps of a run, for benchmarks only.
+
+use crate::broker::CallPayload;
+use crate::guest::lisp::tool_call::{ResultForm, unwrap};
+use ptc_upstream::{CallResult, response};
+use ptc_vm::{Context, Value};
+
+/// Turns a frame with an upstream's answer to `tools/call` into the value that the program gets.
+///
+/// # Errors
+/// The frame is no answer; a limit of the program.
+pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
+    let answer = response(frame).ok_or("not an answer")?;
+    let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(answer), None), ResultForm::Tagged)
+        .map_err(|fault| fault.message)?;
+    Ok(unwrapped.value)
+}

@@ -1,0 +1,352 @@
+//! Sessions for hosts: programs that run one after another and build on each other.
+
+use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
+use crate::guest::lisp::Lisp;
+use crate::guest::lisp::session::{self, SessionRun, SessionState};
+pub use crate::guest::lisp::session::{
+    Accept, CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionEnd,
+    SessionLimits, SessionUsage,
+};
+use crate::handle::Run;
+use ptc_base::sync::Locked;
+use ptc_calls::run::options::RunOptions;
+use ptc_calls::run::outcome::{CallRecord, Failure, Outcome, Report};
+use ptc_calls::run::watcher::RunWatcher;
+use ptc_vm::{Class, Reason};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// A session: it stores what its successful programs define.
+///
+/// A program is an ordinary run. Its definitions, and its result as `*1`, are stored when it ended with a
+/// value or `(return v)`, its answer was accepted, and everything stored is within the [`SessionLimits`].
+/// Otherwise the session stays as it was; calls of upstream tools are not undone. Dropping the session ends
+/// it and cancels a running program.
+pub struct Session {
+    shared: Arc<SessionShared>,
+}
+
+/// State that a session shares with work that is under way in it.
+struct SessionShared {
+    state: Arc<SessionState>,
+    is_taken: AtomicBool,
+    /// Notifies that the permit was released.
+    released: Notify,
+    /// The running program.
+    running: Mutex<Option<Submitted>>,
+    /// The environment that its programs run in.
+    lisp: Mutex<Arc<Lisp>>,
+    dispatcher: Arc<Dispatcher>,
+    worker: usize,
+}
+
+impl SessionShared {
+    fn lisp(&self) -> Arc<Lisp> {
+        self.lisp.locked().clone()
+    }
+}
+
+/// The session is busy with another program or change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionBusy;
+
+impl fmt::Display for SessionBusy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another program of this session is under way")
+    }
+}
+
+impl std::error::Error for SessionBusy {}
+
+/// The permit to do one thing in a session. There is one at a time, and work that is started with it holds it
+/// until it ends.
+pub struct SessionPermit {
+    shared: Arc<SessionShared>,
+}
+
+impl Drop for SessionPermit {
+    fn drop(&mut self) {
+        // A lock that is held here means that a new program is being entered, which replaces this one.
+        if let Ok(mut running) = self.shared.running.try_lock() {
+            *running = None;
+        }
+        self.shared.is_taken.store(false, Ordering::Release);
+        self.shared.released.notify_waiters();
+    }
+}
+
+impl Session {
+    pub(crate) fn begin(
+        lisp: Arc<Lisp>,
+        dispatcher: Arc<Dispatcher>,
+        worker: usize,
+        limits: SessionLimits,
+    ) -> Session {
+        let shared = SessionShared {
+            state: Arc::new(SessionState::new(limits)),
+            is_taken: AtomicBool::new(false),
+            released: Notify::new(),
+            running: Mutex::default(),
+            lisp: Mutex::new(lisp),
+            dispatcher,
+            worker,
+        };
+        Session { shared: Arc::new(shared) }
+    }
+
+    /// Takes the permit.
+    ///
+    /// # Errors
+    /// Something else is under way.
+    pub fn acquire(&self) -> Result<SessionPermit, SessionBusy> {
+        match self.shared.is_taken.swap(true, Ordering::AcqRel) {
+            false => Ok(SessionPermit { shared: self.shared.clone() }),
+            true => Err(SessionBusy),
+        }
+    }
+
+    /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
+    pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
+        let is_cancelled = {
+            let running = self.shared.running.locked();
+            running.as_ref().is_some_and(Submitted::is_cancelled)
+        };
+        let shared = self.shared.clone();
+        is_cancelled.then_some(async move {
+            loop {
+                // Registered before the check, so that no notification is missed.
+                let released = shared.released.notified();
+                if !shared.is_taken.swap(true, Ordering::AcqRel) {
+                    return SessionPermit { shared: shared.clone() };
+                }
+                released.await;
+            }
+        })
+    }
+
+    /// [`SessionPermit::submit`] with a permit that is taken now.
+    ///
+    /// # Errors
+    /// Something else is under way.
+    pub fn submit(
+        &self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        accept: Option<Accept>,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Result<Submitted, SessionBusy> {
+        Ok(self.acquire()?.submit(source, options, accept, watcher))
+    }
+
+    /// Queues a program as [`Session::submit`] does, and returns its outcome. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// Another program is running.
+    pub fn run(
+        &self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        accept: Option<Accept>,
+    ) -> Result<Run, SessionBusy> {
+        Run::try_begin(|watcher| self.submit(source, options, accept, watcher))
+    }
+
+    /// Gives access to what the session stores.
+    pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
+        look(&self.shared.state.contents())
+    }
+
+    /// Its limits.
+    pub fn limits(&self) -> &SessionLimits {
+        &self.shared.state.limits
+    }
+
+    /// True while a program or change is under way.
+    pub fn is_busy(&self) -> bool {
+        self.shared.is_taken.load(Ordering::Acquire)
+    }
+
+    /// Ends the session. A running program is cancelled and reports the reason. Has no effect on a session
+    /// that has ended.
+    pub fn close(&self, why: SessionEnd) {
+        let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
+        if state.close(why) {
+            return;
+        }
+        if let Some(running) = &*running.locked() {
+            running.cancel();
+        }
+        let state = state.clone();
+        dispatcher.queue.on_worker(*worker, move || session::release(&state));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close(SessionEnd::Closed);
+    }
+}
+
+impl SessionPermit {
+    /// Queues a program; its watcher is notified of its progress. `accept` judges its answer before anything
+    /// is stored.
+    pub fn submit(
+        self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        accept: Option<Accept>,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
+        let shared = self.shared.clone();
+        let SessionShared { state, running, dispatcher, worker, .. } = &*shared;
+        state.contents().attempts += 1;
+        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
+        let run = SessionRun { state: state.clone(), accept };
+        let guest = shared.lisp().session_guest(source.into(), options, run);
+        let watcher = SessionWatcher { watcher, permit: self };
+        // Held until the program is entered, so that it cannot replace the next one.
+        let mut running = running.locked();
+        let worker = WorkerChoice::Worker(*worker);
+        let submitted = dispatcher.submit(worker, limits, guest, Box::new(watcher), since);
+        *running = Some(submitted.clone());
+        submitted
+    }
+
+    /// Stores a failure as `*e`, and calls `done` afterwards.
+    pub fn note_failure(self, failure: &Failure, done: impl FnOnce() + Send + 'static) {
+        let (shared, failure) = (self.shared.clone(), failure.clone());
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
+            session::note_failure(&self.shared.state, &self.shared.lisp(), &failure);
+            drop(self);
+            done();
+        });
+    }
+
+    /// Moves the session to another scope, and calls `done` afterwards. Later programs have that scope's
+    /// namespaces and tools, and functions of the session call what is there.
+    pub(crate) fn move_to(self, lisp: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
+        let shared = self.shared.clone();
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
+            session::move_to(&self.shared.state, &lisp);
+            *self.shared.lisp.locked() = lisp;
+            drop(self);
+            done();
+        });
+    }
+
+    /// Forgets, and passes the forgotten names to `done`.
+    pub fn forget(self, forget: Forget, done: impl FnOnce(Vec<String>) + Send + 'static) {
+        let shared = self.shared.clone();
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
+            let Forget { bindings, history, prints, calls } = forget;
+            let state = &self.shared.state;
+            let names = match &bindings {
+                Bindings::All => None,
+                Bindings::Named(names) => Some(names.as_slice()),
+            };
+            let gone = session::forget(state, names, history);
+            {
+                let mut contents = state.contents();
+                if prints {
+                    contents.prints.clear();
+                }
+                if calls {
+                    contents.calls.clear();
+                }
+            }
+            drop(self);
+            done(gone);
+        });
+    }
+}
+
+/// What a session should forget.
+#[derive(Clone, Debug)]
+pub struct Forget {
+    /// Names.
+    pub bindings: Bindings,
+    /// Results.
+    pub history: bool,
+    /// Printed lines.
+    pub prints: bool,
+    /// Upstream calls.
+    pub calls: bool,
+}
+
+/// Names of a session.
+#[derive(Clone, Debug)]
+pub enum Bindings {
+    /// All.
+    All,
+    /// These, if they exist.
+    Named(Vec<String>),
+}
+
+/// Watches a program of a session, and releases the permit when it ends.
+struct SessionWatcher {
+    watcher: Box<dyn RunWatcher>,
+    permit: SessionPermit,
+}
+
+impl RunWatcher for SessionWatcher {
+    fn begun(&mut self) {
+        self.watcher.begun();
+    }
+
+    fn suspended(&mut self, live_bytes: u64) {
+        self.watcher.suspended(live_bytes);
+    }
+
+    fn resumed(&mut self) {
+        self.watcher.resumed();
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.watcher.call_ended(ended);
+    }
+
+    fn follows(&self) -> bool {
+        self.watcher.follows()
+    }
+
+    fn printed(&mut self, line: &str) {
+        self.watcher.printed(line);
+    }
+
+    fn called(&mut self, call: &CallRecord) {
+        self.watcher.called(call);
+    }
+
+    fn ended(self: Box<Self>, mut outcome: Outcome) {
+        let SessionWatcher { watcher, permit } = *self;
+        if let (Err(failure), Some(end)) = (&mut outcome.result, permit.shared.state.end())
+            && failure.reason.class() == Class::Cancelled
+        {
+            *failure = session_ended(end);
+        }
+        {
+            let state = &permit.shared.state;
+            let mut contents = state.contents();
+            if outcome.result.is_ok() {
+                contents.calls.extend(outcome.upstream_calls.iter().cloned());
+                contents.trim(&state.limits);
+            } else {
+                // A program that could not begin has not recorded its failure.
+                (contents.committed, contents.note) = (false, None);
+                contents.changed.clear();
+            }
+        }
+        drop(permit);
+        watcher.ended(outcome);
+    }
+}
+
+/// The failure of a program after its session has ended.
+fn session_ended(why: SessionEnd) -> Failure {
+    let message = format!("the session ended while the program ran: it {}", why.words());
+    let report = Report::new(Reason::Cancelled, message);
+    report.hint("Nothing is wrong with the program. What the session held is gone: start another one.").into()
+}

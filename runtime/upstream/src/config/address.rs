@@ -1,0 +1,61 @@
+//! Validates the addresses of remote servers: which may be used, and whether secrets may be sent there.
+
+use super::ConfigError;
+use super::entry::EntryReader;
+use ptc_base::net::{Url, is_loopback};
+use ptc_base::secrets::names;
+use serde_json::{Map, Value};
+
+impl EntryReader<'_> {
+    /// The address under a key, if present. `has_auth`: secrets are sent to it.
+    pub(super) fn address(
+        &self,
+        entry: &Map<String, Value>,
+        key: &str,
+        has_auth: bool,
+    ) -> Result<Option<Url>, ConfigError> {
+        let http_is_allowed = self.boolean(entry, "allow_insecure_http")? == Some(true);
+        let auth_is_allowed = self.boolean(entry, "allow_insecure_auth")? == Some(true);
+        let Some(text) = self.string(entry, key)? else { return Ok(None) };
+        for secret in names::in_text(text) {
+            self.protect(&[key], &format!("the secret in {key}"), &secret);
+        }
+        let wrong = |what: String| Err(self.about(&[key], &what));
+        let url = match Url::parse(text) {
+            Ok(url) => url,
+            Err(why) => {
+                return wrong(format!("has malformed {key} \"{text}\": {why}; write https://host/path"));
+            }
+        };
+        match url.scheme() {
+            "https" => {}
+            // Nothing on the way can read it.
+            "http" if is_loopback(&url) => {}
+            "http" if !http_is_allowed => {
+                return wrong(format!(
+                    "{key} \"{text}\" uses http:// without allow_insecure_http; use https://, or \
+                    set \"allow_insecure_http\": true"
+                ));
+            }
+            "http" if has_auth && !auth_is_allowed => {
+                return wrong(format!(
+                    "{key} \"{text}\" uses http:// with auth but allow_insecure_auth is not true; \
+                    use https://, or set it if the way there is safe"
+                ));
+            }
+            "http" => {}
+            scheme => return wrong(format!("{key} has unsupported URL scheme {scheme}; use https://")),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return wrong(format!(
+                "{key} holds a user or password; add it to credentials, and use auth with scheme basic"
+            ));
+        }
+        if url.fragment().is_some() {
+            return wrong(format!(
+                "has malformed {key}: it has a fragment (#…), which is never sent; leave it out"
+            ));
+        }
+        Ok(Some(url))
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads the keys of an entry for a remote server.
+
+use super::entry::EntryReader;
+use super::transport::HOST_ADDRESSES;
+use super::{ConfigError, Shape};
+use crate::{HttpProtocol, HttpSpec};
+use ptc_base::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
+use ptc_base::secrets::{Credential, names};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The key of a host's headers, which may hold secrets.
+const HOST_HEADERS: &str = "headers";
+
+impl EntryReader<'_> {
+    pub(super) fn http(
+        &self,
+        entry: &Map<String, Value>,
+        protocol: HttpProtocol,
+    ) -> Result<HttpSpec, ConfigError> {
+        let (mut headers, mut has_auth) = self.headers(entry)?;
+        has_auth |= self.host_headers(entry, &mut headers)?;
+        let url = match self.shape {
+            Shape::Upstreams => self.address(entry, "url", has_auth)?,
+            Shape::McpServers | Shape::Servers | Shape::Listed => self.host_address(entry, has_auth)?,
+        };
+        let url = url.ok_or_else(|| self.about(&[], "requires url"))?;
+        let login = self.login(entry, headers.contains("authorization"))?;
+        Ok(HttpSpec { url, protocol, headers, client: self.client_options(entry)?, login })
+    }
+
+    /// How connections to a remote server are made.
+    pub(super) fn client_options(&self, entry: &Map<String, Value>) -> Result<ClientOptions, ConfigError> {
+        let certificate = self.file(entry, "client_certificate")?;
+        let key = self.file(entry, "client_key")?;
+        let client_certificate = match (certificate, key) {
+            (None, None) => None,
+            // The certificate file may hold the key as well.
+            (Some(certificate), key) => {
+                Some(ClientCertificate { key: key.unwrap_or_else(|| certificate.clone()), certificate })
+            }
+            (None, Some(_)) => return Err(self.about(&["client_key"], "client_key needs client_certificate")),
+        };
+        Ok(ClientOptions {
+            tls: TlsOptions { ca_file: self.file(entry, "ca_file")?, client_certificate },
+            proxy: self.proxy(entry)?,
+            connect_timeout: self.positive(entry, "connect_timeout_ms")?.map(Duration::from_millis),
+            idle_timeout: self.positive(entry, "idle_timeout_ms")?.map(Duration::from_millis),
+        })
+    }
+
+    /// A file; a relative path starts at the folder of the configuration file.
+    fn file(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(text) = self.string(entry, key)? else { return Ok(None) };
+        let text = self.host_text(key, text)?;
+        Ok(Some(Path::new(self.document.name).parent().unwrap_or(Path::new("")).join(text)))
+    }
+
+    fn proxy(&self, entry: &Map<String, Value>) -> Result<Option<Url>, ConfigError> {
+        const KEY: &str = "proxy";
+        let Some(text) = self.string(entry, KEY)? else { return Ok(None) };
+        let url = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
+        let Some(url) = url else {
+            return Err(self.about(&[KEY], "has malformed proxy: write http://host:port"));
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            self.protect(&[KEY], "the password in proxy", url.password().unwrap_or_default());
+            return Err(self.about(&[KEY], "proxy holds a user or password; only http://host:port is taken"));
+        }
+        Ok(Some(url))
+    }
+
+    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if it leads to another machine.
+    fn host_address(&self, entry: &Map<String, Value>, has_auth: bool) -> Result<Option<Url>, ConfigError> {
+        let keys = HOST_ADDRESSES.map(|(key, _)| key);
+        let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
+        let Some(text) = self.string(entry, key)? else { return Ok(None) };
+        let text = self.host_value(&[key], text)?;
+        for secret in names::in_text(&text) {
+            self.protect(&[key], "the secret in url", &secret);
+        }
+        let wrong = |what: &str| Err(self.about(&[key], what));
+        let url = match Url::parse(&text) {
+            Ok(url) => url,
+            Err(why) => return wrong(&format!("has malformed url: {why}; write https://host/path")),
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return wrong(&format!("url has unsupported URL scheme {}; use https://", url.scheme()));
+        }
+        let is_near = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        if url.scheme() == "http" && !is_near {
+            let what = match has_auth {
+                true => "url sends a secret over http://, where everybody on the way reads it; use https://",
+                false => {
+                    "url uses http:// to another machine, so others on the way can read and change calls; use https://"
+                }
+            };
+            self.unprotected.borrow_mut().push(self.about(&[key], what));
+        }
+        Ok(Some(url))
+    }
+
+    /// The `headers` of a host's entry; true if one of them is a secret.
+    fn host_headers(&self, entry: &Map<String, Value>, headers: &mut Headers) -> Result<bool, ConfigError> {
+        let given = match entry.get(HOST_HEADERS) {
+            None | Some(Value::Null) => return Ok(false),
+            Some(_) if self.shape == Shape::Upstreams => {
+                let what = "headers is the hosts' key; use static_headers, and auth for secrets";
+                return Err(self.about(&[HOST_HEADERS], what));
+            }
+            Some(Value::Object(given)) => given,
+            Some(_) => {
+                return Err(self.about(&[HOST_HEADERS], "headers must be an object of names and texts"));
+            }
+        };
+        let mut any_secret = false;
+        for (name, value) in given {
+            let path = [HOST_HEADERS, name];
+            let wrong = |what: String| self.about(&path, &format!("header \"{name}\" {what}"));
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                Value::Null => continue,
+                Value::Array(_) | Value::Object(_) => {
+                    return Err(wrong("must be a string".to_owned()));
+                }
+            };
+            let filled = self.host_value(&path, &text)?;
+            // A variable that was filled in is already registered; the scheme before it is no secret.
+            let is_secret = filled != text || names::is_secret(name);
+            let is_literal = filled == text || names::defaults(&text).next().is_some();
+            if is_literal && names::is_secret(name) {
+                let value = filled.split_once(' ').map_or(filled.as_str(), |(_, value)| value.trim());
+                self.protect(&path, &format!("the header {name}"), value);
+            }
+            let added = match is_secret {
+                true => headers.secret(name, &Credential::composed(filled)),
+                false => headers.plain(name, &filled),
+            };
+            added.map_err(|why| match why {
+                HeaderError::Duplicate => wrong("is given twice; keep one of them".to_owned()),
+                why => wrong(why.to_string()),
+            })?;
+            any_secret |= is_secret;
+        }
+        Ok(any_secret)
+    }
+
+    /// A text of a host's entry with its placeholders filled. Where a host would ask its user
+    /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
+    pub(super) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+        const ASKS: &str = "${input:";
+        let mut text = text.to_owned();
+        while let Some(start) = text.find(ASKS) {
+            let Some(end) = text[start..].find('}') else { break };
+            let input = text[start + ASKS.len()..start + end].to_owned();
+            let letter =
+                |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+            let variable: String = input.chars().map(letter).collect();
+            if (self.variables)(&variable).is_none() {
+                let what = format!(
+                    "asks its host for the input \"{input}\", which ptc cannot ask for; set the environment variable \
+                    {variable} instead"
+                );
+                return Err(self.about(path, &what));
+            }
+            text.replace_range(start..=start + end, &format!("${{{variable}}}"));
+        }
+        self.filled(path, &text)
+    }
+}

@@ -1,0 +1,351 @@
+//! Reads an OpenAPI document lazily: parts that are not needed stay text.
+
+use ptc_base::net::excerpt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// Limit of references that are followed: they may point in a circle.
+const MOST_REFERENCES: usize = 16;
+
+/// Length limit of title and version, in characters.
+const LONGEST_INFO: usize = 200;
+
+/// References up to this depth have their members cached: `#/components/schemas` is needed again and again.
+const KEPT_LEVELS: usize = 2;
+
+/// Limit of bytes read for following references: a multiple of the document's size, and a minimum.
+const MOST_WALKED: (usize, usize) = (32, 16 << 20);
+
+/// Limit of bytes of schemas that are read for all tools together.
+const MOST_SCHEMAS: usize = 32 << 20;
+
+/// The members of an object.
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Methods that a path item has, in the order of the specification.
+const METHODS: [&str; 9] = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
+
+/// A document.
+pub(super) struct OpenApiDocument<'a> {
+    root: Rc<Members<'a>>,
+    /// Cached members of objects, by reference.
+    kept: RefCell<HashMap<String, Rc<Members<'a>>>>,
+    /// Bytes that may still be read for following references: many references may read the same part.
+    walk: Cell<usize>,
+    /// Bytes of schemas that may still be read.
+    pub(super) schemas: Cell<usize>,
+    pub(super) version: OpenApiVersion,
+    /// Title and version of the document.
+    pub(super) info: String,
+}
+
+/// The version of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenApiVersion {
+    /// 3.0: has its own dialect of JSON Schema.
+    V30,
+    /// 3.1 and 3.2: JSON Schema 2020-12.
+    V31,
+}
+
+impl OpenApiVersion {
+    /// Its name for people.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            OpenApiVersion::V30 => "OpenAPI 3.0",
+            OpenApiVersion::V31 => "OpenAPI 3.1",
+        }
+    }
+}
+
+/// An operation that is not parsed yet.
+pub(super) struct ListedOperation<'a> {
+    /// Its `operationId`, or `GET /path`.
+    pub(super) id: String,
+    /// The method in lower case, as in the document.
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    /// A [`PathItem`].
+    pub(super) item: &'a RawValue,
+    /// An [`Operation`].
+    pub(super) operation: &'a RawValue,
+}
+
+/// What all operations of a path share.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct PathItem<'a> {
+    #[serde(borrow)]
+    pub(super) parameters: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) servers: Option<&'a RawValue>,
+}
+
+/// An operation.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Operation<'a> {
+    pub(super) tags: Vec<String>,
+    pub(super) summary: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) deprecated: bool,
+    #[serde(borrow)]
+    pub(super) parameters: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) request_body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) responses: Members<'a>,
+    #[serde(borrow)]
+    pub(super) servers: Option<&'a RawValue>,
+    #[serde(rename = "x-ptc-name")]
+    pub(super) ptc_name: Option<String>,
+    #[serde(rename = "x-ptc-default-args")]
+    pub(super) ptc_default_args: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// A parameter.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct RawParameter<'a> {
+    pub(super) name: String,
+    #[serde(rename = "in")]
+    pub(super) place: String,
+    pub(super) required: bool,
+    pub(super) description: Option<String>,
+    pub(super) style: Option<String>,
+    pub(super) explode: Option<bool>,
+    pub(super) allow_reserved: bool,
+    #[serde(borrow)]
+    pub(super) schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<Members<'a>>,
+}
+
+/// A request body or a response.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct BodyOrResponse<'a> {
+    pub(super) description: Option<String>,
+    pub(super) required: bool,
+    #[serde(borrow)]
+    pub(super) content: Members<'a>,
+}
+
+/// The description of content of one media type.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct MediaType<'a> {
+    #[serde(borrow)]
+    pub(super) schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Reference<'a> {
+    #[serde(rename = "$ref", borrow)]
+    target: Cow<'a, str>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Info {
+    title: String,
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct OperationId<'a> {
+    #[serde(rename = "operationId", borrow, default)]
+    id: Option<Cow<'a, str>>,
+}
+
+impl<'a> OpenApiDocument<'a> {
+    /// Reads the outermost level.
+    pub(super) fn read(text: &'a str) -> Result<OpenApiDocument<'a>, String> {
+        let root: Members<'a> =
+            serde_json::from_str(text).map_err(|error| format!("schema JSON decode failed: {error}"))?;
+        let text_of = |key: &str| {
+            let value: Option<Cow<'a, str>> =
+                root.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok());
+            value.unwrap_or_default()
+        };
+        let version = match &*text_of("openapi") {
+            version if version.starts_with("3.0") => OpenApiVersion::V30,
+            version if version.starts_with("3.") => OpenApiVersion::V31,
+            "" if root.contains_key("swagger") => {
+                let version = text_of("swagger");
+                return Err(format!("the document is Swagger {version}; convert it to OpenAPI 3"));
+            }
+            "" => {
+                return Err("the document says no OpenAPI version; it must be OpenAPI 3.0 or 3.1".to_owned());
+            }
+            version => {
+                return Err(format!("the document is OpenAPI {version}; only 3.0 and 3.1 are understood"));
+            }
+        };
+        let info: Option<Info> = root.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let Info { title, version: own } = info.unwrap_or_default();
+        let info = excerpt(format!("{title} {own}").trim(), LONGEST_INFO);
+        let walk = text.len().saturating_mul(MOST_WALKED.0).max(MOST_WALKED.1).into();
+        let schemas = MOST_SCHEMAS.into();
+        Ok(OpenApiDocument { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
+    }
+
+    /// Every operation.
+    pub(super) fn operations(&self) -> Result<Vec<ListedOperation<'a>>, String> {
+        let Some(paths) = self.root.get("paths") else { return Ok(Vec::new()) };
+        let paths: Members<'a> = decoded(paths, "paths")?;
+        let mut operations = Vec::new();
+        // Other keys are extensions: every path begins with a slash.
+        for (path, item) in paths.into_iter().filter(|(path, _)| path.starts_with('/')) {
+            let item = self.resolve(item)?;
+            let members: Members<'a> = decoded(item, &path)?;
+            for method in METHODS {
+                let Some(&operation) = members.get(method) else { continue };
+                let OperationId { id } = decoded(operation, &path)?;
+                let id = id.filter(|id| !id.is_empty()).map(Cow::into_owned);
+                let id = id.unwrap_or_else(|| format!("{} {path}", method.to_ascii_uppercase()));
+                operations.push(ListedOperation {
+                    id,
+                    method,
+                    path: path.clone().into_owned(),
+                    item,
+                    operation,
+                });
+            }
+        }
+        Ok(operations)
+    }
+
+    /// Follows `$ref`s to the end.
+    pub(super) fn resolve(&self, mut raw: &'a RawValue) -> Result<&'a RawValue, String> {
+        for _ in 0..MOST_REFERENCES {
+            let Ok(Reference { target }) = serde_json::from_str(raw.get()) else { return Ok(raw) };
+            raw = self.at(&target)?;
+        }
+        Err("references point in a circle".to_owned())
+    }
+
+    /// The target of a reference within the document.
+    pub(super) fn at(&self, reference: &str) -> Result<&'a RawValue, String> {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(format!(
+                "reference {reference} leads to another document; only local ones are followed"
+            ));
+        };
+        let nowhere = || format!("reference {reference} leads nowhere");
+        let mut members = self.root.clone();
+        let mut found = None;
+        let mut so_far = String::new();
+        // A step into an array is its index.
+        for (level, step) in pointer.strip_prefix('/').ok_or_else(nowhere)?.split('/').enumerate() {
+            if let Some(raw) = found {
+                members = self.members(raw, &so_far, level)?.ok_or_else(nowhere)?;
+            }
+            so_far = format!("{so_far}/{step}");
+            let step = percent_encoding::percent_decode_str(step).decode_utf8_lossy();
+            let step = step.replace("~1", "/").replace("~0", "~");
+            found = Some(*members.get(step.as_str()).ok_or_else(nowhere)?);
+        }
+        found.ok_or_else(nowhere)
+    }
+
+    fn members(
+        &self,
+        raw: &'a RawValue,
+        reference: &str,
+        level: usize,
+    ) -> Result<Option<Rc<Members<'a>>>, String> {
+        if let Some(kept) = self.kept.borrow().get(reference) {
+            return Ok(Some(kept.clone()));
+        }
+        let left = self.walk.get().checked_sub(raw.get().len());
+        self.walk.set(left.ok_or("references in the document are too costly to follow")?);
+        let members: Members<'a> = match serde_json::from_str(raw.get()) {
+            Ok(members) => members,
+            Err(_) => match serde_json::from_str::<Vec<&'a RawValue>>(raw.get()) {
+                Ok(items) => {
+                    items.into_iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect()
+                }
+                Err(_) => return Ok(None),
+            },
+        };
+        let members = Rc::new(members);
+        if level <= KEPT_LEVELS {
+            self.kept.borrow_mut().insert(reference.to_owned(), members.clone());
+        }
+        Ok(Some(members))
+    }
+
+    /// The servers of the whole document.
+    pub(super) fn named_servers(&self) -> Vec<String> {
+        self.root.get("servers").copied().map(OpenApiDocument::servers).unwrap_or_default()
+    }
+
+    /// Addresses in a `servers` member of an operation, a path or the document.
+    pub(super) fn servers(raw: &'a RawValue) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Server {
+            url: String,
+        }
+        let servers: Vec<Server> = serde_json::from_str(raw.get()).unwrap_or_default();
+        servers.into_iter().map(|server| server.url).collect()
+    }
+}
+
+/// Parses a part of the document; the error names it.
+pub(super) fn decoded<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|error| format!("{what} cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_followed_to_wherever_they_point() {
+        let text = r##"{"openapi": "3.1.0", "info": {"title": "T", "version": "2"}, "paths": {
+            "x-note": 1,
+            "/a": {"$ref": "#/components/pathItems/a"},
+            "/b/{c}": {"parameters": [{"name": "c"}], "get": {"operationId": "b"}, "post": {}}},
+          "components": {"pathItems": {"a": {"get": {"operationId": "a"}}},
+            "schemas": {"x/y ~z": {"type": "string"}, "loop": {"$ref": "#/components/schemas/loop"}}}}"##;
+        let document = OpenApiDocument::read(text).unwrap();
+        assert_eq!((document.version, &*document.info), (OpenApiVersion::V31, "T 2"));
+        let ids: Vec<String> = document.operations().unwrap().into_iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, ["a", "b", "POST /b/{c}"]);
+        let at = |reference: &str| document.at(reference).map(RawValue::get);
+        assert_eq!(at("#/components/schemas/x~1y%20~0z"), Ok(r#"{"type": "string"}"#));
+        assert_eq!(at("#/paths/~1b~1{c}/parameters/0/name"), Ok("\"c\""));
+        assert!(at("#/components/nope").unwrap_err().contains("leads nowhere"));
+        assert!(at("other.json#/x").unwrap_err().contains("another document"));
+        let circle = document.at("#/components/schemas/loop").unwrap();
+        assert!(document.resolve(circle).unwrap_err().contains("circle"));
+    }
+
+    /// Each reference reads a part that is too deep to be cached.
+    #[test]
+    fn references_that_read_the_document_again_and_again_are_given_up() {
+        let bulk = "x".repeat(400 << 10);
+        let paths: Vec<String> =
+            (0..100).map(|at| format!(r##""/{at}": {{"$ref": "#/x-a/b/c/d"}}"##)).collect();
+        let text = format!(
+            r#"{{"openapi": "3.1.0", "paths": {{{}}}, "x-a": {{"b": {{"c": {{"bulk": "{bulk}", "d": {{"get": {{}}}}}}}}}}}}"#,
+            paths.join(",")
+        );
+        let error = OpenApiDocument::read(&text).unwrap().operations().err().unwrap();
+        assert!(error.contains("too costly to follow"), "{error}");
+    }
+
+    #[test]
+    fn other_documents_are_refused_by_name() {
+        let error = |text: &str| OpenApiDocument::read(text).err().unwrap();
+        assert!(error("[]").contains("decode failed"));
+        assert!(error("{}").contains("no OpenAPI version"));
+        assert!(error(r#"{"swagger": "2.0"}"#).contains("Swagger 2.0"));
+        assert!(error(r#"{"openapi": "4.0.0"}"#).contains("4.0.0"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Looks at a document before it is configured: which operations become tools, which do not and why.
+
+use super::compile::compile;
+use super::document::OpenApiDocument;
+use super::load::load;
+use super::service::OpenApiService;
+use super::spec::{OpenApiSpec, SchemaSource};
+use crate::ClientFeatures;
+use crate::transport::ServerEvents;
+use ptc_base::net::{ClientOptions, Headers, HttpClient, Method, Request, Url};
+use ptc_base::tasks::{self, TaskOwner};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes at the beginning of an answer that show whether it is a document.
+const BEGINNING: usize = 64 << 10;
+
+/// How long a server may take to show whether its answer is a document.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a document offers.
+#[derive(Clone, Debug)]
+pub struct OpenApiInspection {
+    /// The address of the service, as the document names it. It has the origin of the configured address.
+    pub base_url: Option<Url>,
+    /// Title and version.
+    pub info: String,
+    /// Names of the tools.
+    pub tools: Vec<String>,
+    /// Operations that patterns name and that do not become tools, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// Loads a document and compiles the chosen operations.
+///
+/// # Errors
+/// The document cannot be loaded, or an operation that is named by its id cannot be called.
+pub async fn inspect_openapi(spec: OpenApiSpec) -> Result<OpenApiInspection, String> {
+    let client = HttpClient::new(&spec.client).map_err(|error| error.to_string())?;
+    let events = Arc::new(ServerEvents::new("openapi".into(), ClientFeatures::default()));
+    let text =
+        load(&OpenApiService::new(spec.clone(), client, events)).await.map_err(|fault| fault.to_string())?;
+    let compiled = tasks::blocking(TaskOwner::Connection, move |_| {
+        let base_url = base(&text, &spec)?;
+        let compiled = compile(&text, &spec)?;
+        let OpenApiInspectionParts { tools, info, left_out } = compiled.into_parts();
+        Ok(OpenApiInspection { base_url, info, tools, left_out })
+    });
+    compiled.await.unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
+}
+
+/// Parts of a compiled document that an inspection shows.
+pub(super) struct OpenApiInspectionParts {
+    pub(super) tools: Vec<String>,
+    pub(super) info: String,
+    pub(super) left_out: Vec<String>,
+}
+
+/// The first server that the document names, if it is at the origin where the document is.
+fn base(text: &str, spec: &OpenApiSpec) -> Result<Option<Url>, String> {
+    let document = OpenApiDocument::read(text)?;
+    let from = match &spec.schema {
+        SchemaSource::Url(url) => url,
+        SchemaSource::File(_) => &spec.base_url,
+    };
+    let named = document.named_servers().into_iter().find_map(|server| from.join(&server).ok());
+    Ok(named.filter(|url| url.origin() == from.origin() && url.query().is_none()))
+}
+
+/// True if a GET of this address gives an OpenAPI document.
+pub async fn is_openapi_document(url: &Url) -> bool {
+    let Ok(client) = HttpClient::new(&ClientOptions::default()) else { return false };
+    let headers = Headers::default();
+    let request = Request { method: Method::GET, url: url.clone(), headers: &headers, body: None };
+    let look = async {
+        let mut response = client.send(request).await.ok()?;
+        let text = String::from_utf8_lossy(&response.body.beginning(BEGINNING).await).into_owned();
+        let text = text.trim_start_matches('\u{feff}').trim_start().to_owned();
+        let is_json = text.starts_with('{') && text.contains("\"openapi\"");
+        (response.status.is_success() && (is_json || text.starts_with("openapi:"))).then_some(())
+    };
+    tokio::time::timeout(PATIENCE, look).await.is_ok_and(|found| found.is_some())
+}

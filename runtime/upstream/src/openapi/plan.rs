@@ -1,0 +1,147 @@
+//! The plan of an operation's requests: from the arguments of a call to URL and body.
+
+use super::parameter::Parameter;
+use percent_encoding::percent_decode_str;
+use ptc_base::net::{Method, Url};
+use serde_json::{Map, Value};
+
+/// The argument that holds the body of a request.
+pub(super) const BODY: &str = "body";
+
+/// The parameters of an operation, and how to send them.
+#[derive(Debug)]
+pub(super) struct RequestPlan {
+    pub(super) method: Method,
+    pub(super) path: Vec<PathPart>,
+    pub(super) query: Vec<Parameter>,
+    /// It takes a JSON body.
+    pub(super) has_body: bool,
+    /// Default arguments, which a call can override.
+    pub(super) defaults: Map<String, Value>,
+}
+
+/// A part of a path.
+#[derive(Debug)]
+pub(super) enum PathPart {
+    Text(String),
+    Parameter(Parameter),
+}
+
+/// A request to the service.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ServiceRequest {
+    pub(super) url: Url,
+    /// JSON text.
+    pub(super) body: Option<String>,
+}
+
+impl RequestPlan {
+    /// The request of a call with these arguments (text of a JSON object) to the service at `base`. The error
+    /// names the argument that cannot be sent.
+    pub(super) fn message(&self, base: &Url, arguments: &str) -> Result<ServiceRequest, String> {
+        let mut given: Map<String, Value> = serde_json::from_str(arguments)
+            .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
+        for (name, value) in &self.defaults {
+            if given.get(name).is_none_or(Value::is_null) {
+                given.insert(name.clone(), value.clone());
+            }
+        }
+        // A null argument counts as omitted; in a body null is a value.
+        given.retain(|name, value| !value.is_null() || (self.has_body && name == BODY));
+        let mut path = base.path().trim_end_matches('/').to_owned();
+        for part in &self.path {
+            match part {
+                PathPart::Text(text) => path.push_str(text),
+                PathPart::Parameter(parameter) => {
+                    let Some(value) = given.remove(&parameter.name) else {
+                        return Err(format!("missing path args: {}", parameter.name));
+                    };
+                    path.push_str(&parameter.in_path(&value)?);
+                }
+            }
+        }
+        // URL parsers remove dot segments, which would change the path; many services do so even where
+        // slashes are encoded.
+        let decoded = percent_decode_str(&path).decode_utf8_lossy();
+        if decoded.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
+            return Err(format!(
+                "the arguments make {path} of the path, and no part of a path may be . or .."
+            ));
+        }
+        let mut query = Vec::new();
+        for parameter in &self.query {
+            if let Some(value) = given.remove(&parameter.name) {
+                parameter.in_query(&value, &mut query)?;
+            }
+        }
+        let body = if self.has_body { given.remove(BODY).map(|body| body.to_string()) } else { None };
+        if let Some((name, _)) = given.iter().next() {
+            return Err(format!("there is no argument {name}"));
+        }
+        let mut url = base.clone();
+        url.set_path(&path);
+        url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
+        Ok(ServiceRequest { url, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parameter::ParameterStyle;
+    use super::*;
+    use serde_json::json;
+
+    fn parameter(name: &str, style: ParameterStyle) -> Parameter {
+        Parameter {
+            name: name.to_owned(),
+            style,
+            explode: style == ParameterStyle::Form,
+            allow_reserved: false,
+        }
+    }
+
+    fn plan() -> RequestPlan {
+        let id = PathPart::Parameter(parameter("id", ParameterStyle::Simple));
+        let path = vec![PathPart::Text("/items/".to_owned()), id, PathPart::Text("/x".to_owned())];
+        let query = vec![parameter("q", ParameterStyle::Form), parameter("tags", ParameterStyle::Form)];
+        let defaults = json!({"q": "all"}).as_object().unwrap().clone();
+        RequestPlan { method: Method::GET, path, query, has_body: false, defaults }
+    }
+
+    #[test]
+    fn arguments_become_an_address() {
+        let plan = plan();
+        let url = |arguments: Value| {
+            let base = Url::parse("https://h:8443/api/v1/").unwrap();
+            plan.message(&base, &arguments.to_string()).map(|message| message.url.to_string())
+        };
+        assert_eq!(url(json!({"id": "a/b?#"})).unwrap(), "https://h:8443/api/v1/items/a%2Fb%3F%23/x?q=all");
+        assert_eq!(
+            url(json!({"id": 1, "q": "é &", "tags": ["a", "b"]})).unwrap(),
+            "https://h:8443/api/v1/items/1/x?q=%C3%A9%20%26&tags=a&tags=b"
+        );
+        assert_eq!(
+            url(json!({"id": 1, "q": null, "tags": null})).unwrap(),
+            "https://h:8443/api/v1/items/1/x?q=all"
+        );
+        assert_eq!(url(json!({"q": 1})).unwrap_err(), "missing path args: id");
+        assert_eq!(url(json!({"id": 1, "z": 1})).unwrap_err(), "there is no argument z");
+        assert_eq!(url(json!({"id": 1, "body": 1})).unwrap_err(), "there is no argument body");
+        for dots in ["..", ".", "../..", "a/../../b", "..\\b", "a/.", "x\\..\\.."] {
+            assert!(url(json!({"id": dots})).unwrap_err().contains("may be . or .."));
+        }
+        // Encoded, so it stays one segment.
+        assert_eq!(url(json!({"id": "%2e%2e"})).unwrap(), "https://h:8443/api/v1/items/%252e%252e/x?q=all");
+        assert!(url(json!([])).is_err());
+    }
+
+    #[test]
+    fn a_body_is_json() {
+        let plan = RequestPlan { has_body: true, ..plan() };
+        let base = Url::parse("https://h").unwrap();
+        let body = |arguments: Value| plan.message(&base, &arguments.to_string()).unwrap().body;
+        assert_eq!(body(json!({"id": 1, "body": {"a": [null]}})).as_deref(), Some(r#"{"a":[null]}"#));
+        assert_eq!(body(json!({"id": 1, "body": null})).as_deref(), Some("null"));
+        assert_eq!(body(json!({"id": 1})), None);
+    }
+}

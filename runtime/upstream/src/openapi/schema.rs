@@ -1,0 +1,415 @@
+//! Converts the schemas of a document to JSON Schema for tool lists, with referenced schemas in `$defs`.
+//!
+//! The dialect of 3.0 is converted, `allOf` of objects becomes one object, and annotations for readers of the
+//! document are dropped. The size of a schema is limited: parts beyond the limit accept anything.
+
+use super::document::{OpenApiDocument, OpenApiVersion};
+use ptc_base::secrets::{Cut, shortened};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Size limit of the schemas that one refers to.
+const MOST_REFERRED: usize = 48 << 10;
+
+/// Limit of bytes of the document that are read for one tool: references may multiply them.
+const MOST_READ: usize = 512 << 10;
+
+/// Limit of the number of schemas that one refers to.
+const MOST_NAMES: usize = 1_000;
+
+/// Depth limit of `allOf` that is merged.
+const DEEPEST_ALL_OF: usize = 8;
+
+/// Depth limit of nested schemas.
+const DEEPEST: usize = 32;
+
+/// Length limit of a description, in characters.
+const LONGEST_DESCRIPTION: usize = 400;
+
+/// The kind of a keyword's value.
+#[derive(Clone, Copy, PartialEq)]
+enum KeywordKind {
+    /// A value that stays unchanged.
+    Plain,
+    /// A schema.
+    Schema,
+    /// A list of schemas.
+    Schemas,
+    /// Schemas by name.
+    Named,
+}
+
+/// Keywords that are kept; all others are dropped.
+const KEYWORDS: [(&str, KeywordKind); 29] = [
+    ("type", KeywordKind::Plain),
+    ("format", KeywordKind::Plain),
+    ("enum", KeywordKind::Plain),
+    ("const", KeywordKind::Plain),
+    ("default", KeywordKind::Plain),
+    ("required", KeywordKind::Plain),
+    ("minimum", KeywordKind::Plain),
+    ("maximum", KeywordKind::Plain),
+    ("exclusiveMinimum", KeywordKind::Plain),
+    ("exclusiveMaximum", KeywordKind::Plain),
+    ("multipleOf", KeywordKind::Plain),
+    ("minLength", KeywordKind::Plain),
+    ("maxLength", KeywordKind::Plain),
+    ("pattern", KeywordKind::Plain),
+    ("minItems", KeywordKind::Plain),
+    ("maxItems", KeywordKind::Plain),
+    ("uniqueItems", KeywordKind::Plain),
+    ("minProperties", KeywordKind::Plain),
+    ("maxProperties", KeywordKind::Plain),
+    ("additionalProperties", KeywordKind::Schema),
+    ("items", KeywordKind::Schema),
+    ("not", KeywordKind::Schema),
+    ("anyOf", KeywordKind::Schemas),
+    ("oneOf", KeywordKind::Schemas),
+    ("allOf", KeywordKind::Schemas),
+    ("prefixItems", KeywordKind::Schemas),
+    ("properties", KeywordKind::Named),
+    ("patternProperties", KeywordKind::Named),
+    ("description", KeywordKind::Plain),
+];
+
+/// Builds one schema with its `$defs`.
+pub(super) struct SchemaBuilder<'d, 'a> {
+    document: &'d OpenApiDocument<'a>,
+    /// Names in `$defs` by reference.
+    names: HashMap<String, String>,
+    taken: HashSet<String>,
+    /// References that are not built yet.
+    open: VecDeque<String>,
+    /// Bytes that may still be read.
+    left: Cell<usize>,
+}
+
+impl<'d, 'a> SchemaBuilder<'d, 'a> {
+    /// For a schema of this document.
+    pub(super) fn new(document: &'d OpenApiDocument<'a>) -> SchemaBuilder<'d, 'a> {
+        SchemaBuilder {
+            document,
+            names: HashMap::new(),
+            taken: HashSet::new(),
+            open: VecDeque::new(),
+            left: MOST_READ.into(),
+        }
+    }
+
+    /// Converts a schema; the targets of its references are in [`SchemaBuilder::definitions`].
+    pub(super) fn schema(&mut self, raw: &RawValue) -> Value {
+        // A schema that nests too deeply to be parsed accepts anything.
+        self.read(raw).map_or(Value::Bool(true), |value| self.convert(value, 0))
+    }
+
+    /// Parses a part of the document, unless the limit was reached.
+    fn read<T: DeserializeOwned>(&self, raw: &RawValue) -> Option<T> {
+        for left in [&self.left, &self.document.schemas] {
+            left.set(left.get().checked_sub(raw.get().len())?);
+        }
+        serde_json::from_str(raw.get()).ok()
+    }
+
+    /// The schemas that were referred to, and those that they refer to.
+    pub(super) fn definitions(mut self) -> Map<String, Value> {
+        let mut definitions = Map::new();
+        let mut bytes = 0;
+        while let Some(reference) = self.open.pop_front() {
+            let schema = match self.document.at(&reference) {
+                Ok(raw) if bytes < MOST_REFERRED => self.schema(raw),
+                Ok(_) | Err(_) => Value::Object(Map::new()),
+            };
+            bytes += schema.to_string().len();
+            if let Some(name) = self.names.get(&reference) {
+                definitions.insert(name.clone(), schema);
+            }
+        }
+        definitions
+    }
+
+    fn convert(&mut self, value: Value, depth: usize) -> Value {
+        let mut schema = match value {
+            Value::Object(schema) if depth < DEEPEST => schema,
+            Value::Bool(_) => return value,
+            _ => return Value::Object(Map::new()),
+        };
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            let mut made = Map::new();
+            if let Some(name) = self.name(reference) {
+                made.insert("$ref".to_owned(), format!("#/$defs/{name}").into());
+            }
+            // In 3.0, siblings of a reference are ignored.
+            if let Some(text) = schema.get("description").and_then(Value::as_str) {
+                made.insert("description".to_owned(), short(text).into());
+            }
+            return Value::Object(made);
+        }
+        if schema.contains_key("allOf")
+            && let Some(merged) = self.merged(&schema, 0)
+        {
+            schema = merged;
+        }
+        let is_nullable = self.document.version == OpenApiVersion::V30
+            && schema.get("nullable") == Some(&Value::Bool(true));
+        if self.document.version == OpenApiVersion::V30 {
+            bound(&mut schema, "minimum", "exclusiveMinimum");
+            bound(&mut schema, "maximum", "exclusiveMaximum");
+        }
+        let mut made = Map::new();
+        for (keyword, kind) in KEYWORDS {
+            let Some(value) = schema.remove(keyword) else { continue };
+            let value = match (kind, value) {
+                (KeywordKind::Plain, Value::String(text)) if keyword == "description" => short(&text).into(),
+                (KeywordKind::Plain, value) => value,
+                (KeywordKind::Schema, value) => self.convert(value, depth + 1),
+                (KeywordKind::Schemas, Value::Array(schemas)) => {
+                    schemas.into_iter().map(|schema| self.convert(schema, depth + 1)).collect()
+                }
+                (KeywordKind::Named, Value::Object(named)) => {
+                    let named =
+                        named.into_iter().map(|(name, schema)| (name, self.convert(schema, depth + 1)));
+                    Value::Object(named.collect())
+                }
+                (KeywordKind::Schemas | KeywordKind::Named, _) => continue,
+            };
+            made.insert(keyword.to_owned(), value);
+        }
+        if is_nullable { nullable(made) } else { Value::Object(made) }
+    }
+
+    /// The name in `$defs` of a reference's target; `None` when there is no target.
+    fn name(&mut self, reference: &str) -> Option<String> {
+        if let Some(name) = self.names.get(reference) {
+            return Some(name.clone());
+        }
+        if self.names.len() == MOST_NAMES {
+            return None;
+        }
+        self.document.at(reference).ok()?;
+        let last = reference.rsplit('/').next().unwrap_or_default();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let base: String = last.chars().map(plain).collect();
+        let mut name = base.clone();
+        let mut count = 1;
+        while !self.taken.insert(name.clone()) {
+            count += 1;
+            name = format!("{base}_{count}");
+        }
+        self.names.insert(reference.to_owned(), name.clone());
+        self.open.push_back(reference.to_owned());
+        Some(name)
+    }
+
+    /// One object for an `allOf` of objects; `None` when some part is something else.
+    fn merged(&self, schema: &Map<String, Value>, depth: usize) -> Option<Map<String, Value>> {
+        if depth > DEEPEST_ALL_OF {
+            return None;
+        }
+        let mut whole = schema.clone();
+        let Some(Value::Array(parts)) = whole.remove("allOf") else { return Some(whole) };
+        for part in parts {
+            let part = match part {
+                Value::Object(part) => part,
+                _ => return None,
+            };
+            let part = match part.get("$ref").and_then(Value::as_str) {
+                Some(reference) => {
+                    let raw = self.document.at(reference).ok()?;
+                    self.read::<Map<String, Value>>(raw)?
+                }
+                None => part,
+            };
+            let part = self.merged(&part, depth + 1)?;
+            let is_object = part.contains_key("properties") || part.get("type") == Some(&json!("object"));
+            if !is_object && part.keys().any(|key| key != "required" && key != "description") {
+                return None;
+            }
+            for (key, value) in part {
+                match (whole.get_mut(&key), value) {
+                    (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => {
+                        known.extend(more)
+                    }
+                    (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
+                        known.extend(more);
+                        let mut seen = HashSet::new();
+                        known.retain(|name| seen.insert(name.to_string()));
+                    }
+                    // Keywords outside allOf override those inside.
+                    (Some(_), _) => {}
+                    (None, value) => {
+                        whole.insert(key, value);
+                    }
+                }
+            }
+        }
+        Some(whole)
+    }
+}
+
+/// `minimum` and `exclusiveMinimum: true` of 3.0 become one keyword.
+fn bound(schema: &mut Map<String, Value>, plain: &str, exclusive: &str) {
+    match schema.get(exclusive) {
+        Some(Value::Bool(true)) => {
+            let value = schema.remove(plain);
+            schema.remove(exclusive);
+            schema.extend(value.map(|value| (exclusive.to_owned(), value)));
+        }
+        Some(Value::Bool(false)) => {
+            schema.remove(exclusive);
+        }
+        _ => {}
+    }
+}
+
+/// The same schema, which also accepts null.
+fn nullable(mut schema: Map<String, Value>) -> Value {
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    let combined = ["allOf", "anyOf", "oneOf", "properties"].iter().any(|key| schema.contains_key(*key));
+    match schema.get_mut("type") {
+        Some(kind @ Value::String(_)) => *kind = json!([kind.take(), "null"]),
+        None if combined => return json!({ "anyOf": [schema, { "type": "null" }] }),
+        Some(_) | None => {}
+    }
+    Value::Object(schema)
+}
+
+/// A description, shortened for a tool list.
+pub(super) fn short(text: &str) -> String {
+    shortened(text, Cut::Chars(LONGEST_DESCRIPTION)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema `s` of a document, and its definitions.
+    fn built(version: &str, schemas: Value) -> (Value, Value) {
+        let text = json!({ "openapi": version, "components": { "schemas": schemas } }).to_string();
+        let document = OpenApiDocument::read(&text).unwrap();
+        let mut builder = SchemaBuilder::new(&document);
+        let schema = builder.schema(document.at("#/components/schemas/s").unwrap());
+        (schema, Value::Object(builder.definitions()))
+    }
+
+    #[test]
+    fn the_dialect_of_3_0_becomes_json_schema() {
+        let cases = [
+            (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
+            (json!({"nullable": true, "enum": ["a"]}), json!({"enum": ["a", null]})),
+            (
+                json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true}),
+                json!({"type": "integer", "exclusiveMinimum": 1}),
+            ),
+            (
+                json!({"type": "integer", "maximum": 1, "exclusiveMaximum": false}),
+                json!({"type": "integer", "maximum": 1}),
+            ),
+            (json!({"type": "string", "example": "x", "xml": {}, "x-any": 1}), json!({"type": "string"})),
+            (
+                json!({"nullable": true, "anyOf": [{"type": "string"}]}),
+                json!({"anyOf": [{"anyOf": [{"type": "string"}]}, {"type": "null"}]}),
+            ),
+            (json!({"items": true, "properties": 5}), json!({"items": true})),
+        ];
+        for (schema, wanted) in cases {
+            assert_eq!(built("3.0.3", json!({"s": schema})).0, wanted);
+        }
+        assert_eq!(
+            built("3.1.0", json!({"s": {"type": ["string", "null"], "const": "a"}})).0,
+            json!({"type": ["string", "null"], "const": "a"})
+        );
+    }
+
+    #[test]
+    fn circles_become_definitions_once() {
+        let (schema, definitions) = built(
+            "3.1.0",
+            json!({
+            "s": {"type": "object", "properties": {"left": {"$ref": "#/components/schemas/s"}, "right": {"$ref": "#/components/schemas/s"},
+                "other": {"$ref": "#/components/schemas/a~1b"}, "far": {"$ref": "x.json#/y"}, "gone": {"$ref": "#/nope"}}},
+            "a/b": {"type": "string"}}),
+        );
+        let one = json!({"$ref": "#/$defs/s"});
+        assert_eq!(
+            schema["properties"],
+            json!({"left": one, "right": one, "other": {"$ref": "#/$defs/a_1b"}, "far": {}, "gone": {}})
+        );
+        assert_eq!(definitions["s"], schema);
+        assert_eq!(definitions["a_1b"], json!({"type": "string"}));
+    }
+
+    #[test]
+    fn all_of_objects_is_one_object() {
+        let (schema, _) = built(
+            "3.0.0",
+            json!({
+            "base": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "n": {"type": "string"}}},
+            "s": {"description": "D", "allOf": [{"$ref": "#/components/schemas/base"}, {"required": ["n", "id"]},
+                {"type": "object", "properties": {"m": {}}}]}}),
+        );
+        assert_eq!(
+            schema,
+            json!({"type": "object", "required": ["id", "n"], "description": "D",
+            "properties": {"id": {"type": "integer"}, "n": {"type": "string"}, "m": {}}})
+        );
+        let (schema, _) = built("3.0.0", json!({"s": {"allOf": [{"type": "string"}, {"minLength": 1}]}}));
+        assert_eq!(schema, json!({"allOf": [{"type": "string"}, {"minLength": 1}]}));
+        let (schema, _) = built("3.0.0", json!({"s": {"allOf": [{"$ref": "#/components/schemas/s"}]}}));
+        assert_eq!(schema, json!({"allOf": [{"$ref": "#/$defs/s"}]}));
+    }
+
+    /// Without a limit the first would take a thousand years, the second a day, and the third would fill the
+    /// memory.
+    #[test]
+    fn references_do_not_multiply_work() {
+        let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let mut schemas = Map::new();
+        for at in 0..12 {
+            let name = if at == 0 { "s".to_owned() } else { format!("x{at}") };
+            schemas.insert(
+                name,
+                json!({"type": "object", "allOf": vec![reference(&format!("x{}", at + 1)); 100]}),
+            );
+        }
+        schemas.insert("x12".to_owned(), json!({"type": "object", "required": ["a"]}));
+        built("3.1.0", Value::Object(schemas));
+
+        let names = |name: &dyn Fn(usize) -> (String, Value)| (0..2_000).map(name).collect::<Map<_, _>>();
+        let all = names(&|at| (format!("p{at}"), json!({"$ref": format!("#/x/p{at}/x")})));
+        let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
+        let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
+        let document = OpenApiDocument::read(&text).unwrap();
+        let mut builder = SchemaBuilder::new(&document);
+        builder.schema(document.at("#/s").unwrap());
+        assert_eq!(builder.definitions().len(), MOST_NAMES);
+
+        let wide = json!({"enum": vec![0; 1 << 20]});
+        assert_eq!(built("3.1.0", json!({"s": wide})).0, json!(true));
+    }
+
+    #[test]
+    fn a_schema_is_bounded() {
+        let mut schemas = Map::new();
+        for at in 0..200 {
+            let text = "d".repeat(390);
+            let next = format!(
+                "#/components/schemas/{}",
+                if at == 199 { "s".to_owned() } else { format!("x{}", at + 1) }
+            );
+            let name = if at == 0 { "s".to_owned() } else { format!("x{at}") };
+            schemas.insert(name, json!({"description": text, "properties": {"next": {"$ref": next}}}));
+        }
+        let (_, definitions) = built("3.1.0", Value::Object(schemas));
+        let bytes = definitions.to_string().len();
+        assert!(bytes > MOST_REFERRED && bytes < MOST_REFERRED + 2_000, "{bytes}");
+        let deep = (0..100).fold(json!({"type": "string"}), |below, _| json!({"items": below}));
+        assert!(built("3.1.0", json!({"s": deep})).0.to_string().len() < 400);
+    }
+}

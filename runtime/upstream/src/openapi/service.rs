@@ -1,0 +1,90 @@
+//! The HTTP connection to an OpenAPI service: sends requests, and ends all of them when it is closed.
+
+use super::spec::OpenApiSpec;
+use crate::UpstreamFault;
+use crate::transport::ServerEvents;
+use ptc_base::net::{
+    HeaderName, HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
+};
+use ptc_calls::run::trace::TraceContext;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Length limit of a header in a message, in characters.
+const SHOWN: usize = 200;
+
+/// One service that was reached.
+pub(super) struct OpenApiService {
+    pub(super) spec: OpenApiSpec,
+    client: HttpClient,
+    events: Arc<ServerEvents>,
+    /// Why the connection was closed; `None` while it is open.
+    closed: watch::Sender<Option<Arc<str>>>,
+}
+
+/// One request.
+pub(super) struct Exchange {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    /// JSON text.
+    pub(super) body: Option<String>,
+    /// The trace that is sent to the service.
+    pub(super) trace: Option<TraceContext>,
+}
+
+impl OpenApiService {
+    pub(super) fn new(spec: OpenApiSpec, client: HttpClient, events: Arc<ServerEvents>) -> OpenApiService {
+        OpenApiService { spec, client, events, closed: watch::Sender::new(None) }
+    }
+
+    /// Fails every request, now and later.
+    pub(super) fn close(&self, why: &str) {
+        self.closed.send_replace(Some(why.into()));
+    }
+
+    /// Sends a request and waits for the headers of its response. Any response shows that the service works.
+    pub(super) async fn send(&self, exchange: Exchange) -> Result<Response, UpstreamFault> {
+        let Exchange { method, url, body, trace } = exchange;
+        let mut headers = self.spec.headers.clone();
+        if !headers.contains("accept") {
+            // Cannot fail: configured headers exclude these names, and the values are constants.
+            let _ = headers.plain("accept", "application/json");
+        }
+        if body.is_some() {
+            let _ = headers.plain("content-type", "application/json");
+        }
+        for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
+            // Cannot fail: a parsed trace context is valid in headers.
+            let _ = headers.set(HeaderName::from_static(name), text);
+        }
+        let request = Request { method, url, headers: &headers, body: body.map(Payload::from) };
+        let response = self.client.send(request).await?;
+        self.events.answered();
+        Ok(response)
+    }
+
+    /// Waits until the connection is closed.
+    pub(super) async fn closed(&self) -> UpstreamFault {
+        let mut closed = self.closed.subscribe();
+        // `self` owns the sender, so it is not closed.
+        let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        UpstreamFault::Unavailable(why.as_deref().unwrap_or("upstream is stopped").to_owned())
+    }
+
+    pub(super) fn events(&self) -> &ServerEvents {
+        &self.events
+    }
+
+    /// Advice about a refused request, as the end of a sentence.
+    pub(super) fn advice(&self, response: &Response) -> String {
+        let after = |name: &str| response.header(name).map(|text| excerpt(text, SHOWN));
+        match response.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let asked = explain_challenges(response.headers("www-authenticate"));
+                let asked = asked.map(|asked| format!("; it asks for {asked}"));
+                format!("{}; check auth and the credential it names", asked.unwrap_or_default())
+            }
+            _ => after("retry-after").map(|after| format!("; Retry-After: {after}")).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Handles a message of a server, from a body or from a stream.
+
+use crate::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
+use crate::jsonrpc::{ErrorObject, RawAnswer};
+use crate::transport::ServerEvents;
+use ptc_base::spill::RawSpill;
+
+/// An answer, and the request that it may belong to.
+pub(super) struct IncomingAnswer {
+    /// `None`: the only request in flight.
+    pub(super) id: Option<u64>,
+    pub(super) body: Result<RawAnswer, ErrorObject>,
+}
+
+/// Sends what answers a request of the server.
+pub(super) type Reply = Box<dyn FnOnce(String) + Send>;
+
+/// Bytes of both ends of a message in a file that are read to find its id.
+const ENDS: usize = 4_096;
+
+/// The request that a message in a file answers.
+pub(super) fn identify(raw: &RawSpill) -> OversizeKind {
+    match raw.ends(ENDS) {
+        Ok((head, tail)) => message::identify(&head, &tail),
+        Err(_) => OversizeKind::Unknown,
+    }
+}
+
+/// Whether it may be the answer to this request.
+pub(super) fn may_answer(raw: &RawSpill, id: u64) -> bool {
+    match identify(raw) {
+        OversizeKind::Response(theirs) => theirs == id,
+        OversizeKind::Unknown => true,
+        OversizeKind::Other => false,
+    }
+}
+
+/// Handles a text. `answers` gets the answers in it; `reply` makes the function that answers the server's own requests.
+/// False when the text is no message.
+pub(super) fn take(
+    text: Vec<u8>,
+    events: &ServerEvents,
+    answers: &mut dyn FnMut(IncomingAnswer),
+    reply: &dyn Fn() -> Reply,
+) -> bool {
+    dispatch(message::parse(text), events, answers, reply)
+}
+
+fn dispatch(
+    incoming: Incoming,
+    events: &ServerEvents,
+    answers: &mut dyn FnMut(IncomingAnswer),
+    reply: &dyn Fn() -> Reply,
+) -> bool {
+    match incoming {
+        Incoming::Response { id, body } => answers(IncomingAnswer { id: Some(id), body }),
+        Incoming::Broken { ids, why, .. } => {
+            let error = || Err(ErrorObject::about(why.clone()));
+            if ids.is_empty() {
+                answers(IncomingAnswer { id: None, body: error() });
+            }
+            for id in ids {
+                answers(IncomingAnswer { id: Some(id), body: error() });
+            }
+        }
+        Incoming::Batch(frames) => {
+            for frame in frames {
+                dispatch(frame, events, answers, reply);
+            }
+        }
+        Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, reply),
+        Incoming::Request { id, method, params } => events.request(&id, &method, &params, reply()),
+        Incoming::Withdrawal { id } => events.withdrawal(&id),
+        Incoming::Progress(note) => {
+            events.answered();
+            events.progress(&note);
+        }
+        Incoming::Notification { method } if method == PROGRESS => events.answered(),
+        Incoming::Notification { method } => events.notification(&method),
+        Incoming::Noise => return false,
+    }
+    events.heard();
+    true
+}

@@ -1,0 +1,136 @@
+//! Reads a response whose status is no success, and decides what it means for the request.
+
+use super::wire::LoginTrouble;
+use crate::UpstreamFault;
+use crate::jsonrpc::message::{self, Incoming};
+use crate::jsonrpc::{ErrorObject, error};
+use ptc_base::net::{Response, StatusCode, excerpt, explain_challenges};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Bytes that are read of the body of a refusal.
+const BODY: usize = 16 << 10;
+
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Codes under which servers refuse a session: invalid request, and what the SDKs use.
+const SESSION_CODES: [i64; 3] = [-32600, -32000, -32001];
+
+/// Characters of it that are shown.
+const SHOWN: usize = 200;
+
+/// A refused request.
+pub(super) struct HttpRefusal {
+    pub(super) status: StatusCode,
+    /// What the server says, as an error of JSON-RPC if it is one.
+    error: Option<ErrorObject>,
+    /// That error is the answer to a request of ours, and not about something else.
+    has_our_id: bool,
+    /// What it says otherwise, in short.
+    text: String,
+    /// The authentication that it asks for, in words.
+    challenge: Option<String>,
+    retry_after: Option<String>,
+    /// What stands between the request and a token.
+    login: Option<LoginTrouble>,
+}
+
+impl HttpRefusal {
+    pub(super) async fn read(mut response: Response, login: Option<LoginTrouble>) -> HttpRefusal {
+        let status = response.status;
+        let body = timeout(PATIENCE, response.body.beginning(BODY)).await.unwrap_or_default();
+        let is_text = !response.media_type().contains("html");
+        let text =
+            if is_text { excerpt(String::from_utf8_lossy(&body).trim(), SHOWN) } else { String::new() };
+        let (error, has_our_id) = match message::parse(body) {
+            Incoming::Response { body: Err(error), .. } => (Some(error), true),
+            Incoming::Broken { why, .. } => (Some(ErrorObject::about(why)), false),
+            _ => (None, false),
+        };
+        let challenge = (status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN)
+            .then(|| explain_challenges(response.headers("www-authenticate")))
+            .flatten();
+        let retry_after = response.header("retry-after").map(|after| error::shorten(after.to_owned()));
+        HttpRefusal { status, error, has_our_id, text, challenge, retry_after, login }
+    }
+
+    /// The server itself answered, not something in front of it.
+    pub(super) fn is_answer(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The server no longer knows the session that the request named. Some say so with 400: mostly without the id of the
+    /// request, which they have not read. An error about its parameters is its answer, whatever it says of sessions.
+    pub(super) fn is_lost_session(&self) -> bool {
+        let says = |text: &str| text.to_ascii_lowercase().contains("session");
+        match (self.status, &self.error) {
+            (StatusCode::NOT_FOUND, _) => true,
+            (StatusCode::BAD_REQUEST, None) => says(&self.text),
+            (StatusCode::BAD_REQUEST, Some(error)) => {
+                let is_refusal = !self.has_our_id || SESSION_CODES.contains(&error.code);
+                is_refusal && says(&error.message)
+            }
+            _ => false,
+        }
+    }
+
+    /// True for an answer that a server of another transport may give: it does not know the request.
+    pub(super) fn is_foreign(&self) -> bool {
+        let is_unknown = matches!(
+            self.status,
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+        );
+        is_unknown && self.error.is_none()
+    }
+
+    /// True when every other request will be refused as well, whatever token it has.
+    pub(super) fn is_about_us(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED && self.login.is_none()
+    }
+
+    /// The fault of a request.
+    pub(super) fn fault(self, method: &str) -> UpstreamFault {
+        match self.login {
+            Some(LoginTrouble::Needed(need)) => return UpstreamFault::LoginRequired(need),
+            Some(LoginTrouble::ScopeDenied(why)) => return UpstreamFault::ScopeDenied(why),
+            Some(LoginTrouble::Other(_)) | None => {}
+        }
+        let status = self.status;
+        let is_down = status.is_server_error()
+            && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
+        let is_unavailable = is_down
+            || matches!(
+                status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+            );
+        if is_unavailable {
+            return UpstreamFault::Unavailable(self.words());
+        }
+        let words = self.words();
+        UpstreamFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
+    }
+
+    /// `http 401 Unauthorized: …; …`.
+    pub(super) fn words(&self) -> String {
+        let mut words = format!("http {}", self.status);
+        let said = self.error.as_ref().map_or(self.text.as_str(), |error| &error.message);
+        if !said.is_empty() {
+            words += &format!(": {}", excerpt(said, SHOWN + 1));
+        }
+        if let Some(challenge) = &self.challenge {
+            words += &format!("; the server asks for {challenge}");
+        }
+        match &self.login {
+            Some(LoginTrouble::Needed(need)) => words += &format!("; {need}"),
+            Some(LoginTrouble::ScopeDenied(why)) => words += &format!("; {why}"),
+            Some(LoginTrouble::Other(why)) => words += &format!("; there is no token: {why}"),
+            None => {}
+        }
+        if let Some(after) = &self.retry_after {
+            let unit = if after.bytes().all(|byte| byte.is_ascii_digit()) { " s" } else { "" };
+            words += &format!("; Retry-After: {after}{unit}");
+        }
+        words
+    }
+}

@@ -1,0 +1,308 @@
+//! HTTP with one stream of events (SSE), the predecessor of Streamable HTTP: the server names an address for messages, and
+//! everything that it says arrives in the stream. The stream is the session: its end is the end of the connection.
+
+use super::events::{EventStream, ServerSentEvent};
+use super::incoming;
+use super::life::Life;
+use super::metadata::MessageHeaders;
+use super::session::ListenGate;
+use super::streamable::is_events;
+use super::wire::HttpWire;
+use crate::jsonrpc::error::METHOD_NOT_FOUND;
+use crate::jsonrpc::message::{self, OversizeKind};
+use crate::jsonrpc::{ErrorObject, RawAnswer};
+use crate::request::Era;
+use crate::transport::ServerEvents;
+use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
+use ptc_base::net::{Method, Payload};
+use ptc_base::spill::{RawSpill, SpillStore};
+use ptc_base::tasks::{self, TaskOwner};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+/// Messages up to this size are read even when no call is in flight.
+const LARGEST_UNASKED: usize = 1 << 20;
+
+/// Limit of messages under way that need no answer. Further ones are dropped.
+const NOTICES: usize = 64;
+
+/// Most bytes that are read of the answer to a message.
+const RECEIPT: usize = 4_096;
+
+/// The requests and answers of one server.
+pub(super) struct SseChannel {
+    /// Where messages are posted to.
+    wire: HttpWire,
+    events: Arc<ServerEvents>,
+    life: Arc<Life>,
+    calls: Mutex<HashMap<u64, CallInFlight>>,
+    gate: ListenGate,
+    next_id: AtomicU64,
+    notices: Arc<Semaphore>,
+}
+
+struct CallInFlight {
+    sink: ResultSink,
+    reply: oneshot::Sender<Result<RawAnswer, UpstreamFault>>,
+}
+
+impl SseChannel {
+    /// Opens the stream and waits for the address.
+    ///
+    /// # Errors
+    /// Why there is none, in words for people.
+    pub(super) async fn open(
+        mut wire: HttpWire,
+        events: Arc<ServerEvents>,
+        life: Arc<Life>,
+    ) -> Result<Arc<SseChannel>, UpstreamFault> {
+        let metadata = MessageHeaders::events(&wire.headers, None);
+        let sent = wire.send(Method::GET, metadata.headers(), None).await;
+        let response = sent?;
+        if !response.status.is_success() {
+            return Err(wire.refusal(response).await.fault(""));
+        }
+        if !is_events(&response) {
+            return Err(format!(
+                "http {} with {}, which is no stream of events",
+                response.status,
+                response.media_type()
+            )
+            .into());
+        }
+        // After a redirect the address is that of the stream.
+        let here = response.url.clone();
+        let mut stream = EventStream::new(response.body);
+        let address = loop {
+            match stream.next(|| RECEIPT, || None).await {
+                Ok(Some(ServerSentEvent::Event { name, data })) if name == "endpoint" => break data,
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let why = "the stream of events ended before it named its endpoint";
+                    return Err(why.to_owned().into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let address = String::from_utf8_lossy(&address);
+        let url = here.join(address.trim()).map_err(|why| format!("the endpoint is no address: {why}"))?;
+        if url.origin() != wire.url.origin() {
+            return Err(format!(
+                "the endpoint is at another origin ({}), which is sent nothing",
+                url.origin().ascii_serialization()
+            )
+            .into());
+        }
+        wire.url = url;
+        let channel = Arc::new(SseChannel {
+            wire,
+            events,
+            life,
+            calls: Mutex::default(),
+            gate: ListenGate::new(),
+            next_id: AtomicU64::new(1),
+            notices: Arc::new(Semaphore::new(NOTICES)),
+        });
+        let reader = channel.clone();
+        tasks::spawn(TaskOwner::Connection, async move {
+            let _ = reader.life.unless_closed(reader.read(stream)).await;
+        });
+        Ok(channel)
+    }
+
+    /// Handles events until the stream ends.
+    async fn read(self: &Arc<Self>, mut stream: EventStream) {
+        let why = loop {
+            match stream.next(|| self.cap(), || self.overflow()).await {
+                Ok(Some(ServerSentEvent::Event { data, .. })) => {
+                    let bytes = data.len();
+                    if !self.take(data) {
+                        stream.unasked(bytes).await;
+                    }
+                }
+                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
+                Ok(Some(ServerSentEvent::Spilled(raw))) => self.take_file(raw),
+                Ok(None) => break "the stream of events has ended".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        let is_idle = self.lock().is_empty();
+        self.life.end(why, is_idle);
+    }
+
+    /// Handles a text of the server; false when it was not requested.
+    fn take(self: &Arc<Self>, text: Vec<u8>) -> bool {
+        let bytes = text.len();
+        let mut asked = false;
+        let mut answers = |answer: incoming::IncomingAnswer| {
+            let Some(id) = answer.id.or_else(|| self.only_call()) else { return };
+            let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
+            asked = true;
+            self.events.answered();
+            // A complete answer need not go to a file.
+            let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
+                true => Err(sink.too_large(bytes as u64)),
+                false => answer.body.map_err(UpstreamFault::Rpc),
+            };
+            // The caller may just have given up.
+            let _ = reply.send(answer);
+        };
+        let reply = || -> incoming::Reply {
+            let channel = self.clone();
+            Box::new(move |text| channel.notice(text))
+        };
+        incoming::take(text, &self.events, &mut answers, &reply);
+        asked
+    }
+
+    /// Fails the call whose answer is too large.
+    fn refuse(&self, head: &[u8], bytes: u64) {
+        let id = match message::identify(head, b"") {
+            OversizeKind::Response(id) => Some(id),
+            OversizeKind::Other => None,
+            OversizeKind::Unknown => self.only_call(),
+        };
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+            self.events.answered();
+            let _ = reply.send(Err(sink.too_large(bytes)));
+        }
+    }
+
+    /// Delivers an answer that went to a file.
+    fn take_file(&self, raw: RawSpill) {
+        let id = match incoming::identify(&raw) {
+            OversizeKind::Response(id) => Some(id),
+            OversizeKind::Other => None,
+            OversizeKind::Unknown => self.only_call(),
+        };
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+            self.events.answered();
+            let bytes = raw.bytes();
+            let _ = reply.send(match sink.store() {
+                Some(_) => Ok(RawAnswer::in_file(raw)),
+                None => Err(sink.too_large(bytes)),
+            });
+        }
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels it.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        mut request: ServerRequest,
+    ) -> Result<CallResult, UpstreamFault> {
+        if matches!(request.envelope.era, Era::Stateless(_)) {
+            // Never spoken over this transport.
+            let message = "this transport has only eras with a handshake".to_owned();
+            return Err(UpstreamFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body = Payload::from(request.take_text(id));
+        if request.envelope.era != Era::Opening {
+            self.gate.pass().await;
+        }
+        let metadata = MessageHeaders::post(&self.wire.headers).trace(request.trace.as_ref());
+        let (reply, answer) = oneshot::channel();
+        let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
+        self.lock().insert(id, CallInFlight { sink: request.sink, reply });
+        let _guard = PostedCancel { channel: self, id, deadline, is_cancellable };
+        let posted = self.post(body, metadata);
+        tokio::pin!(answer, posted);
+        let lost = || UpstreamFault::Unavailable("the answer was lost".to_owned());
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            posted = &mut posted => match posted {
+                Ok(()) => answer.await,
+                Err(fault) => {
+                    self.lock().remove(&id);
+                    return Err(fault);
+                }
+            },
+        };
+        answer.unwrap_or_else(|_| Err(lost())).map(CallResult::Mcp)
+    }
+
+    async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<(), UpstreamFault> {
+        let mut response = self.wire.send(Method::POST, metadata.headers(), Some(body)).await?;
+        if response.status.is_success() {
+            response.body.beginning(RECEIPT).await;
+            return Ok(());
+        }
+        let refusal = self.wire.refusal(response).await;
+        if refusal.is_about_us() || refusal.is_lost_session() {
+            self.life.end(refusal.words(), false);
+        }
+        Err(refusal.fault(""))
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(self: &Arc<Self>, method: &'static str) {
+        let text = message::notification(method, None);
+        if method != "notifications/initialized" {
+            return self.notice(text);
+        }
+        self.gate.close();
+        let channel = self.clone();
+        tasks::spawn(TaskOwner::Connection, async move {
+            let _ = channel
+                .life
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .await;
+            channel.gate.open();
+        });
+    }
+
+    /// Sends a message that needs no answer, unless too many are under way.
+    fn notice(self: &Arc<Self>, text: String) {
+        let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
+        let channel = self.clone();
+        tasks::spawn(TaskOwner::Connection, async move {
+            let _ = channel
+                .life
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .await;
+            drop(permit);
+        });
+    }
+
+    fn cap(&self) -> usize {
+        let calls = self.lock();
+        calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
+    }
+
+    /// Where a large answer goes, while a request waits whose answer may go there.
+    fn overflow(&self) -> Option<SpillStore> {
+        self.lock().values().find_map(|call| call.sink.store().cloned())
+    }
+
+    /// The request in flight, if there is exactly one.
+    fn only_call(&self) -> Option<u64> {
+        let calls = self.lock();
+        let mut ids = calls.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, CallInFlight>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a request out of flight when its future ends or is dropped.
+struct PostedCancel<'a> {
+    channel: &'a Arc<SseChannel>,
+    id: u64,
+    deadline: Instant,
+    is_cancellable: bool,
+}
+
+impl Drop for PostedCancel<'_> {
+    fn drop(&mut self) {
+        let was_in_flight = self.channel.lock().remove(&self.id).is_some();
+        if was_in_flight && self.is_cancellable && !self.channel.life.is_closed() {
+            self.channel.notice(message::cancelled(self.id, self.deadline));
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Streamable HTTP: each message is a POST, and its answer is JSON or a stream of events that holds it.
+
+use super::events::{EventStream, ServerSentEvent};
+use super::incoming;
+use super::life::Life;
+use super::listener;
+use super::metadata::{MessageHeaders, session_of};
+use super::refusal::HttpRefusal;
+use super::session::{HttpSession, ListenGate, SessionKeeper};
+use super::wire::{self, HttpWire};
+use crate::jsonrpc::error::shorten;
+use crate::jsonrpc::{ErrorObject, RawAnswer, message};
+use crate::overflow::{self, OverflowFault};
+use crate::request::Era;
+use crate::transport::ServerEvents;
+use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
+use futures_util::FutureExt;
+use ptc_base::net::{Method, NetError, NetFault, Payload, Response};
+use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::tools::ServerText;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Limit of messages under way that need no answer. Further ones are dropped.
+const NOTICES: usize = 64;
+
+/// Time limit of such a message, and of a new session.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a server may take to end a stream after the answer.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// The pause before a broken stream is resumed, unless the server sets one.
+pub(super) const RESUME_PAUSE: Duration = Duration::from_secs(1);
+
+/// Size limit of an answer that is only inspected.
+const SMALL_ANSWER: usize = 1 << 20;
+
+/// Why there is no answer.
+pub(super) enum PostFailure {
+    /// The server has answered with a status.
+    Refused(HttpRefusal),
+    /// A stream that held no answer yet has ended.
+    Broken(UpstreamFault),
+    /// Anything else.
+    Fault(UpstreamFault),
+}
+
+impl PostFailure {
+    pub(super) fn fault(self, method: &str) -> UpstreamFault {
+        match self {
+            PostFailure::Refused(refusal) => refusal.fault(method),
+            PostFailure::Broken(fault) | PostFailure::Fault(fault) => fault,
+        }
+    }
+}
+
+/// The requests and answers of one server.
+pub(super) struct Streamable {
+    pub(super) wire: HttpWire,
+    pub(super) events: Arc<ServerEvents>,
+    pub(super) life: Arc<Life>,
+    pub(super) sessions: SessionKeeper,
+    gate: ListenGate,
+    next_id: AtomicU64,
+    notices: Arc<Semaphore>,
+    /// The login of the requests so far: see [`HttpWire::logins`].
+    login: AtomicU64,
+}
+
+impl Streamable {
+    pub(super) fn new(wire: HttpWire, events: Arc<ServerEvents>, life: Arc<Life>) -> Arc<Streamable> {
+        Arc::new(Streamable {
+            wire,
+            events,
+            life,
+            sessions: SessionKeeper::default(),
+            gate: ListenGate::new(),
+            next_id: AtomicU64::new(1),
+            notices: Arc::new(Semaphore::new(NOTICES)),
+            login: AtomicU64::new(0),
+        })
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels it.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        mut request: ServerRequest,
+    ) -> Result<CallResult, PostFailure> {
+        let greeting = (request.method() == "initialize").then(|| request.params());
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body = Payload::from(request.take_text(id));
+        if request.envelope.era != Era::Opening {
+            self.gate.pass().await;
+        }
+        // In the stateless era, the end of the connection tells the server.
+        let notifies = matches!(request.envelope.era, Era::Handshake(_));
+        let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
+        let answer = self.exchange(id, &request, body, greeting).await;
+        guard.channel = None;
+        answer.map(CallResult::Mcp)
+    }
+
+    /// Posts a request until the server takes it: once more in another session if it has lost ours.
+    async fn exchange(
+        self: &Arc<Self>,
+        id: u64,
+        request: &ServerRequest,
+        body: Payload,
+        greeting: Option<String>,
+    ) -> Result<RawAnswer, PostFailure> {
+        let mut may_repeat = true;
+        let login = self.wire.logins().await;
+        if login != self.login.swap(login, Ordering::Relaxed) && self.sessions.current().id.is_some() {
+            // The session belongs to the account of the login before.
+            self.renew(self.sessions.current().generation).await.map_err(PostFailure::Fault)?;
+        }
+        let (response, session) = loop {
+            let session = match request.envelope.era {
+                Era::Handshake(_) => self.sessions.current(),
+                Era::Opening | Era::Stateless(_) => HttpSession::default(),
+            };
+            let metadata = MessageHeaders::post(&self.wire.headers)
+                .session(session.id.as_deref(), session.revision.as_deref())
+                .request(request);
+            let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
+            let response = sent.map_err(|error| self.failed(&error))?;
+            if response.status.is_success() {
+                break (response, session);
+            }
+            let refusal = self.wire.refusal(response).await;
+            if session.id.is_some() && may_repeat && refusal.is_lost_session() {
+                // Nothing was executed: the server did not know the session.
+                may_repeat = false;
+                self.renew(session.generation).await.map_err(PostFailure::Fault)?;
+                continue;
+            }
+            if refusal.is_answer() {
+                self.events.answered();
+            }
+            if refusal.is_about_us() {
+                self.life.end(refusal.words(), false);
+            }
+            return Err(PostFailure::Refused(refusal));
+        };
+        drop(body);
+        if let Some(greeting) = greeting {
+            self.sessions.begin(&greeting, session_of(&response));
+        }
+        let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
+        self.answer(response, id, &request.sink, can_resume.then_some(session)).await
+    }
+
+    /// Reads the answer to the request `id`. A stream that breaks is resumed in `session`, if there is one.
+    async fn answer(
+        self: &Arc<Self>,
+        mut response: Response,
+        id: u64,
+        sink: &ResultSink,
+        session: Option<HttpSession>,
+    ) -> Result<RawAnswer, PostFailure> {
+        let media_type = response.media_type();
+        if media_type == "text/event-stream" {
+            let stream = EventStream::new(response.body);
+            return self.stream(stream, id, sink, session).await;
+        }
+        let is_json =
+            media_type == "application/json" || media_type.ends_with("+json") || media_type.is_empty();
+        if !is_json {
+            let text = format!(
+                "http {} with {media_type}, which is neither JSON nor a stream of events",
+                response.status
+            );
+            return Err(protocol(text));
+        }
+        let read = overflow::read(&mut response.body, sink).await;
+        let answer = read.map_err(|fault| match fault {
+            OverflowFault::Net(error) => self.failed(&error),
+            OverflowFault::Spill(error) => PostFailure::Fault(error.into()),
+        })?;
+        if answer.spilled().is_some() {
+            self.events.answered();
+            return Ok(answer);
+        }
+        match self.take(answer.into_bytes(), id) {
+            Some(answer) => answer,
+            None => Err(protocol(unanswered(&response))),
+        }
+    }
+
+    async fn stream(
+        self: &Arc<Self>,
+        mut stream: EventStream,
+        id: u64,
+        sink: &ResultSink,
+        session: Option<HttpSession>,
+    ) -> Result<RawAnswer, PostFailure> {
+        loop {
+            let why = match stream.next(|| sink.max_bytes(), || sink.store().cloned()).await {
+                Ok(Some(ServerSentEvent::Event { data, .. })) => {
+                    let bytes = data.len();
+                    if let Some(answer) = self.take(data, id) {
+                        finish(stream);
+                        return answer;
+                    }
+                    stream.unasked(bytes).await;
+                    continue;
+                }
+                Ok(Some(ServerSentEvent::Spilled(raw))) => {
+                    if !incoming::may_answer(&raw, id) {
+                        continue;
+                    }
+                    finish(stream);
+                    self.events.answered();
+                    return Ok(RawAnswer::in_file(raw));
+                }
+                Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
+                    return Err(PostFailure::Fault(sink.too_large(bytes)));
+                }
+                Ok(None) => {
+                    UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
+                }
+                Err(error) if error.fault == NetFault::Reset => UpstreamFault::Unavailable(error.to_string()),
+                Err(error) => return Err(self.failed(&error)),
+            };
+            stream = match &session {
+                Some(session) if stream.last_id().is_some() => self.resume(stream, session, why).await?,
+                _ => return Err(PostFailure::Broken(why)),
+            };
+        }
+    }
+
+    /// Requests the rest of a stream, again and again until the server answers: the caller has a deadline.
+    async fn resume(
+        &self,
+        mut stream: EventStream,
+        session: &HttpSession,
+        why: UpstreamFault,
+    ) -> Result<EventStream, PostFailure> {
+        loop {
+            sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
+            let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id())
+                .session(session.id.as_deref(), session.revision.as_deref());
+            match self.wire.send(Method::GET, metadata.headers(), None).await {
+                Ok(response) if is_events(&response) => {
+                    stream = EventStream::resumed(response.body, stream);
+                    return Ok(stream);
+                }
+                Ok(_) => return Err(PostFailure::Broken(why)),
+                Err(error) if wire::is_gone(&error) => return Err(self.failed(&error)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Handles a text of the server. Returns the answer to the request `id`, if the text has it.
+    fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, PostFailure>> {
+        let mut found = None;
+        let mut answers = |answer: incoming::IncomingAnswer| {
+            if answer.id.is_none_or(|theirs| theirs == id) {
+                found.get_or_insert(answer.body);
+            }
+        };
+        incoming::take(text, &self.events, &mut answers, &|| self.reply());
+        let answer: Result<RawAnswer, ErrorObject> = found?;
+        self.events.answered();
+        Some(answer.map_err(|error| PostFailure::Fault(UpstreamFault::Rpc(error))))
+    }
+
+    /// Sends the answer to a request of the server.
+    pub(super) fn reply(self: &Arc<Self>) -> incoming::Reply {
+        let channel = self.clone();
+        Box::new(move |text| channel.notice(text))
+    }
+
+    /// The failure of a call; ends the connection if the server is gone.
+    fn failed(&self, error: &NetError) -> PostFailure {
+        if wire::is_gone(error) {
+            self.life.end(error.to_string(), false);
+        }
+        PostFailure::Fault(error.into())
+    }
+
+    /// Replaces a lost session, once for all requests that lost it.
+    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), UpstreamFault> {
+        let renewal = self.sessions.renewal(lost, || {
+            let channel = self.clone();
+            async move {
+                let opened = timeout(PATIENCE, channel.open_session()).await;
+                let opened = opened.unwrap_or_else(|_| Err("no answer".to_owned()));
+                opened.map_err(|why| {
+                    let why = format!("session lost, and no new one: {why}");
+                    channel.life.end(why.clone(), false);
+                    Arc::from(why)
+                })
+            }
+            .boxed()
+        });
+        match renewal {
+            None => Ok(()),
+            Some(renewal) => renewal.await.map_err(|why| UpstreamFault::Unavailable(why.to_string())),
+        }
+    }
+
+    /// Repeats `initialize` as it was sent the first time.
+    async fn open_session(self: &Arc<Self>) -> Result<(), String> {
+        let Some(greeting) = self.sessions.greeting() else { return Err("there was none".to_owned()) };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body: Payload = message::request(id, "initialize", &greeting).into();
+        let metadata = MessageHeaders::post(&self.wire.headers);
+        let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
+        let response = sent.map_err(|error| error.to_string())?;
+        if !response.status.is_success() {
+            return Err(self.wire.refusal(response).await.words());
+        }
+        let session = session_of(&response).map(str::to_owned);
+        let answer = self.answer(response, id, &ResultSink::Inline { max_bytes: SMALL_ANSWER }, None).await;
+        let answer = answer.map_err(|failure| failure.fault("initialize").to_string())?;
+        let result: serde_json::Value =
+            serde_json::from_slice(answer.bytes()).map_err(|why| format!("initialize: {why}"))?;
+        let agreed = self.sessions.current().revision;
+        if agreed.as_deref().is_some_and(|agreed| result["protocolVersion"] != agreed) {
+            return Err("the server speaks another revision now".to_owned());
+        }
+        let next = HttpSession { id: session.as_deref().map(Arc::from), revision: agreed, generation: 0 };
+        self.post(message::notification("notifications/initialized", None), &next).await;
+        self.sessions.renewed(session.as_deref());
+        // A server that lost the session may have other tools now.
+        self.events.notification("notifications/tools/list_changed");
+        Ok(())
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(self: &Arc<Self>, method: &'static str, revision: &str) {
+        let text = message::notification(method, None);
+        if method != "notifications/initialized" {
+            return self.notice(text);
+        }
+        self.sessions.agree(revision);
+        self.gate.close();
+        let channel = self.clone();
+        tasks::spawn(TaskOwner::Connection, async move {
+            let session = channel.sessions.current();
+            let taken = channel.life.unless_closed(channel.begin_post(text, &session)).await;
+            // The head of the response is enough: its body may be a stream that never ends.
+            channel.gate.open();
+            if let Ok(Some(taken)) = taken {
+                tasks::spawn(TaskOwner::Connection, drain(taken));
+            }
+            let _ = channel.life.unless_closed(listener::listen(&channel)).await;
+        });
+    }
+
+    /// Sends a message that needs no answer, unless too many are under way.
+    pub(super) fn notice(self: &Arc<Self>, text: String) {
+        let Ok(permit) = self.notices.clone().try_acquire_owned() else {
+            tracing::debug!(upstream = self.events.server(), "message dropped: the server takes none");
+            return;
+        };
+        let channel = self.clone();
+        tasks::spawn(TaskOwner::Connection, async move {
+            let session = channel.sessions.current();
+            let _ = channel.life.unless_closed(channel.post(text, &session)).await;
+            drop(permit);
+        });
+    }
+
+    /// Posts a message without answer, and reads the response, so that its connection is used again.
+    async fn post(&self, text: String, session: &HttpSession) {
+        if let Some(taken) = self.begin_post(text, session).await {
+            drain(taken).await;
+        }
+    }
+
+    /// Posts a message without answer. Returns the response if the server accepted it.
+    async fn begin_post(&self, text: String, session: &HttpSession) -> Option<Response> {
+        let metadata = MessageHeaders::post(&self.wire.headers)
+            .session(session.id.as_deref(), session.revision.as_deref());
+        let sent = timeout(PATIENCE, async {
+            let sent = self.wire.send(Method::POST, metadata.headers(), Some(text.into())).await;
+            let response = sent.map_err(|error| error.to_string())?;
+            if response.status.is_success() {
+                return Ok(response);
+            }
+            Err(self.wire.refusal(response).await.words())
+        });
+        match sent.await {
+            Ok(Ok(response)) => Some(response),
+            Ok(Err(why)) => {
+                let why = ServerText::new(&why);
+                tracing::debug!(upstream = self.events.server(), %why, "message not taken");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Ends the session at the server.
+    pub(super) async fn delete_session(&self) {
+        let session = self.sessions.current();
+        if session.id.is_none() {
+            return;
+        }
+        let metadata = MessageHeaders::plain(&self.wire.headers)
+            .session(session.id.as_deref(), session.revision.as_deref());
+        // Servers may refuse this.
+        let _ = self.wire.send(Method::DELETE, metadata.headers(), None).await;
+    }
+}
+
+/// Describes a response without an answer, as far as its headers explain it.
+fn unanswered(response: &Response) -> String {
+    let charset = || {
+        let parameters = response.header("content-type")?.split(';').skip(1);
+        let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
+        let (_, charset) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
+        let charset = charset.trim().trim_matches('"');
+        let is_utf8 = ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known));
+        (!is_utf8).then(|| format!("; its text is said to be {charset}, JSON is UTF-8"))
+    };
+    // For requested encodings the client has removed this header.
+    let encoding = response.header("content-encoding");
+    let encoding =
+        encoding.map(|encoding| format!("; its body is encoded as {encoding}, which was not asked for"));
+    let why = encoding.or_else(charset).map(shorten).unwrap_or_default();
+    format!("http {} without an answer to the request{why}", response.status)
+}
+
+/// Reads a short body to its end, so that its connection is used again. A stream is not read.
+async fn drain(mut response: Response) {
+    if !is_events(&response) {
+        let _ = timeout(PATIENCE, response.body.beginning(SMALL_ANSWER)).await;
+    }
+}
+
+pub(super) fn is_events(response: &Response) -> bool {
+    response.status.is_success() && response.media_type() == "text/event-stream"
+}
+
+/// Ends a stream after its answer.
+fn finish(stream: EventStream) {
+    let mut drain = Box::pin(timeout(DRAIN, stream.drain()));
+    // Mostly the end has arrived with the answer.
+    if drain.as_mut().now_or_never().is_none() {
+        tasks::spawn(TaskOwner::Connection, drain);
+    }
+}
+
+fn protocol(text: String) -> PostFailure {
+    PostFailure::Fault(UpstreamFault::Protocol(text))
+}
+
+/// Cancels a request at the server when its future is dropped.
+struct StreamCancel<'a> {
+    channel: Option<&'a Arc<Streamable>>,
+    id: u64,
+    deadline: Instant,
+}
+
+impl Drop for StreamCancel<'_> {
+    fn drop(&mut self) {
+        let Some(channel) = self.channel.filter(|channel| !channel.life.is_closed()) else { return };
+        channel.notice(message::cancelled(self.id, self.deadline));
+    }
+}
