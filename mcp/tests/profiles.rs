@@ -4,11 +4,11 @@ use ptc_calls::outcome::{
     CallFault, CallRecord, CallStatus, Effect, Failure, JsonRefusal, Media, MediaKind, Outcome,
     RenderedValue, Report, Usage,
 };
+use ptc_calls::schema::output::Schema;
 use ptc_compiler::diagnostic::Diagnostic;
 use ptc_server::answer::caps::Profile;
 use ptc_server::answer::profile::apply;
 use ptc_server::answer::record::Record;
-use ptc_server::answer::schema::Schema;
 use ptc_server::answer::{Content, RefusalReason, ToolResult};
 use ptc_vm::{Reason, Span};
 use serde_json::json;

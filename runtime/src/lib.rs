@@ -51,11 +51,11 @@ pub use ptc_calls::schemars;
 pub use ptc_calls::{CallTotals, HostTool, Limits, NoArguments, RunOptions, ValueError};
 #[doc(inline)]
 pub use ptc_engine::{
-    Prelude, PreludeError, PreludeSource, Run, RunEvent, RunStream, Runtime, RuntimeBuilder, RuntimeConfig,
-    Scope, ServerStatus, StartError,
+    Prelude, PreludeError, Run, RunEvent, RunStream, Runtime, RuntimeBuilder, RuntimeConfig, Scope,
+    ServerStatus, StartError,
 };
 #[doc(inline)]
-pub use ptc_upstream::config::ConfigError;
+pub use ptc_upstream::{UpstreamState, config::ConfigError};
 
 /// Programs that build on each other: definitions of one are there for the next.
 pub mod session {

@@ -5,7 +5,6 @@ use crate::asking::form;
 use crate::plain::{definition, text};
 use ptc_server::answer::{Content, ToolResult};
 use ptc_server::protocol::RpcError;
-use ptc_server::protocol::arguments::GivenArguments;
 use ptc_server::protocol::borrowed::Raw;
 use ptc_server::tools::{Begun, CallContext, CallInputs, Definition, Facts, Responder, Tool};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
@@ -145,7 +144,7 @@ impl Tool for RoundsTool {
 
     fn begin_with_inputs(
         &self,
-        _: Option<&GivenArguments<'_>>,
+        _: Option<Raw<'_>>,
         inputs: &CallInputs<'_>,
         _: &CallContext,
         reply: Responder<'_>,
@@ -176,12 +175,7 @@ impl Tool for RoundsTool {
         reply.with(&ToolResult { is_error: false, content, structured: None }.into())
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         self.begin_with_inputs(arguments, &CallInputs::default(), call, reply)
     }
 }

@@ -1,8 +1,8 @@
 //! Tools of the conformance server that answer: at once, after a while, or with an error.
 
 use ptc_server::answer::{Content, ToolAnswer, ToolResult};
+use ptc_server::protocol::Raw;
 use ptc_server::protocol::RpcError;
-use ptc_server::protocol::arguments::GivenArguments;
 use ptc_server::protocol::log_level::LogLevel;
 use ptc_server::protocol::notify::LogMessage;
 use ptc_server::tools::{
@@ -179,7 +179,7 @@ impl Tool for PlainTool {
 
     fn begin_with_inputs(
         &self,
-        arguments: Option<&GivenArguments<'_>>,
+        arguments: Option<Raw<'_>>,
         inputs: &CallInputs<'_>,
         call: &CallContext,
         reply: Responder<'_>,
@@ -198,7 +198,7 @@ impl Tool for PlainTool {
         }
     }
 
-    fn begin(&self, _: Option<&GivenArguments<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, _: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         match &self.deed {
             Behaviour::Say(said) => reply.with(&blocks(said, false)),
             Behaviour::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),

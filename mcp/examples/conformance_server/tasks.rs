@@ -4,7 +4,7 @@ use crate::asking::form;
 use crate::input_required::{elicitation, responses};
 use crate::plain::{blocks, definition, text};
 use ptc_server::answer::{Content, ToolResult};
-use ptc_server::protocol::arguments::GivenArguments;
+use ptc_server::protocol::Raw;
 use ptc_server::tools::{
     Begun, CallContext, CallInputs, Definition, Facts, Job, Reporter, Responder, TaskSupport, Tool,
 };
@@ -97,13 +97,13 @@ impl Tool for TaskTool {
 
     fn begin_with_inputs(
         &self,
-        arguments: Option<&GivenArguments<'_>>,
+        arguments: Option<Raw<'_>>,
         inputs: &CallInputs<'_>,
         _: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
         let arguments: Value =
-            arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
+            arguments.and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
         let said = responses(inputs.responses);
         if self.work == Work::AskFirst && said.is_empty() {
             let requests = json!({ "user_name": elicitation("What is your name?", "name", "string") });
@@ -123,12 +123,7 @@ impl Tool for TaskTool {
         }))
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         self.begin_with_inputs(arguments, &CallInputs::default(), call, reply)
     }
 }

@@ -62,7 +62,7 @@ pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
     let broker = booted.runtime.broker().clone();
     let source_name = if args.file == "-" { "<program>".into() } else { args.file.as_str().into() };
     let run = ScriptRun { engine, broker, functions, script, source_name, replayed: None, permit: None };
-    let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
+    let outcome = booted.runtime.run_async(limits.limits, run.into_run()).await;
     booted.runtime.shutdown().await;
     print(&outcome, &args.file)
 }

@@ -1,9 +1,9 @@
 //! Checks the answer of an agent against its JSON Schema.
 
 use ptc_calls::run::outcome::{JsonRefusal, RenderedValue};
+use ptc_calls::schema::judge::{Judge, MOST_COMPARED, items};
+use ptc_calls::schema::resolve;
 use ptc_calls::tools::check_value;
-use ptc_calls::tools::expectation::{Judge, MOST_COMPARED, items};
-use ptc_calls::tools::schema::resolve;
 use serde_json::{Map, Value as Json};
 
 /// Converts the answer of a program to JSON that matches the schema. Keys follow the schema's spelling:

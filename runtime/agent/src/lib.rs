@@ -263,6 +263,7 @@ impl Agent {
 
     /// The trace that the run belongs to; it is sent to upstreams. A child uses that of its topmost parent.
     #[must_use]
+    #[doc(hidden)]
     pub fn trace(mut self, trace: Option<TraceContext>) -> Agent {
         self.trace = trace;
         self
@@ -270,6 +271,7 @@ impl Agent {
 
     /// The client that upstreams may elicit from. A child uses that of its topmost parent.
     #[must_use]
+    #[doc(hidden)]
     pub fn client(mut self, client: Option<CallingClient>) -> Agent {
         self.client = client;
         self
@@ -277,6 +279,7 @@ impl Agent {
 
     /// Receives the progress of tools that programs call. A child uses that of its topmost parent.
     #[must_use]
+    #[doc(hidden)]
     pub fn progress(mut self, listener: Option<Arc<dyn ProgressListener>>) -> Agent {
         self.progress = listener;
         self

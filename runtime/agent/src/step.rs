@@ -119,6 +119,7 @@ pub struct AgentTurn {
     /// Number of the turn, from 1.
     pub number: u32,
     /// Which allowance the turn was taken from.
+    #[doc(hidden)]
     pub kind: AttemptKind,
     /// Bytes of the prompt.
     pub prompt_bytes: u64,

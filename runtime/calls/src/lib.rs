@@ -11,6 +11,7 @@
 //! - [`policy`]: which calls may leave, and which a person has to approve.
 //! - [`state`]: facts about servers that are remembered between runs of the program.
 //! - [`tools`]: tools as data: the catalog, effects, schemas, and texts about wrong calls.
+//! - [`schema`]: JSON Schema: reads schemas, and checks values against them.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`journal`]: what a run was given, its calls and their answers; replays.
 
@@ -18,6 +19,7 @@ pub mod host;
 pub mod journal;
 pub mod policy;
 pub mod run;
+pub mod schema;
 pub mod state;
 pub mod tools;
 

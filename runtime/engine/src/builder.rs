@@ -64,6 +64,7 @@ impl RuntimeBuilder {
 
     /// Gives programs a server.
     #[must_use]
+    #[doc(hidden)]
     pub fn server(mut self, entry: ServerEntry) -> RuntimeBuilder {
         self.config.servers.push(entry);
         self

@@ -3,7 +3,7 @@
 use crate::broker::header::{self, list_from};
 use crate::broker::{ToolBroker, Upstreams, output_bytes};
 use crate::exec::dispatch::Submitted;
-use crate::guest::MakeGuest;
+use crate::guest::AsyncRun;
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::runtime::Runtime;
@@ -89,6 +89,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A part of the recording is missing, or it is not a recording of a program.
+    #[doc(hidden)]
     pub async fn replay(
         &self,
         recording: &Arc<Recording>,
@@ -110,15 +111,16 @@ impl Runtime {
         replayed(recording, options, &journal, outcome)
     }
 
-    /// [`Runtime::replay`] for a script: `guest` makes its guest.
+    /// [`Runtime::replay`] for a script: `run` makes its run.
     ///
     /// # Errors
     /// As for [`Runtime::replay`].
+    #[doc(hidden)]
     pub async fn replay_script(
         &self,
         recording: &Arc<Recording>,
         options: &ReplayOptions,
-        guest: impl FnOnce(ReplayedScript) -> MakeGuest,
+        run: impl FnOnce(ReplayedScript) -> AsyncRun,
     ) -> Result<Replayed, RecordingError> {
         let header = recording.header();
         let broker = match options.matching {
@@ -133,7 +135,7 @@ impl Runtime {
             broker,
             journal: journal.clone(),
         };
-        let outcome = self.run_guest(limits_of(header), guest(script)).await;
+        let outcome = self.run_async(limits_of(header), run(script)).await;
         replayed(recording, options, &journal, outcome)
     }
 
@@ -142,6 +144,7 @@ impl Runtime {
     ///
     /// # Errors
     /// There is no such run; it is one of another language; it is under way.
+    #[doc(hidden)]
     pub async fn resume(&self, run: &str, in_doubt: InDoubt) -> Result<Outcome, RecordingError> {
         let (scope, program, options) = self.resumable(run, in_doubt, RunOptions::default()).await?;
         let outcome = scope.run(program, options).await;
@@ -157,6 +160,7 @@ impl Runtime {
     ///
     /// # Errors
     /// There is no such run; it is one of another language; it is under way.
+    #[doc(hidden)]
     pub async fn resume_for(
         &self,
         run: &str,
@@ -173,6 +177,7 @@ impl Runtime {
     ///
     /// # Errors
     /// The session is busy; the program does something else than it did.
+    #[doc(hidden)]
     pub async fn restore(&self, session: &Session, recording: Recording) -> Result<(), RecordingError> {
         let recording = Arc::new(recording);
         let header = recording.header();

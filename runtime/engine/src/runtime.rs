@@ -1,5 +1,9 @@
 //! The [`Runtime`]: starts servers and workers, runs programs, shuts down.
 
+mod configured;
+
+pub use configured::Reconfigured;
+
 use crate::broker::{ToolBroker, Upstreams};
 use crate::exec::commitment::Commitments;
 use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
@@ -7,14 +11,15 @@ use crate::exec::queue::Queue;
 use crate::exec::resources::SharedResources;
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
-use crate::guest::MakeGuest;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
+use crate::guest::{AsyncRun, MakeGuest};
 use crate::handle::{Run, RunStream};
 use crate::scope::Scope;
 use crate::session::Session;
 use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervision};
+use configured::{Configured, described};
 use ptc_base::secrets::{DocumentShape, SecretRegistry};
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
@@ -30,7 +35,7 @@ use ptc_calls::run::watcher::RunWatcher;
 use ptc_calls::state::ShapeMemory;
 use ptc_calls::tools::{Catalog, ServerNames, ServerText, SharedCatalog, ToolList, UpstreamTool};
 use ptc_upstream::config::{ServerEntry, Startup};
-use ptc_upstream::{ClientFeatures, Guardian, ServerRelay, UpstreamState};
+use ptc_upstream::{ClientFeatures, ServerRelay, UpstreamState};
 use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::{Arc, Mutex};
@@ -56,6 +61,7 @@ pub struct ServerStatus {
     /// Negotiated version of the protocol.
     pub protocol: Option<String>,
     /// Its tools in name order; empty while `tools_loaded` is false.
+    #[doc(hidden)]
     pub tools: Vec<Arc<UpstreamTool>>,
     /// Its tools were listed.
     pub tools_loaded: bool,
@@ -161,11 +167,13 @@ impl Runtime {
             .recording(config.record.clone())
             .storing(config.state.clone());
         let broker = Arc::new(broker);
-        let resources =
-            Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
+        let resources = Arc::new(SharedResources {
+            io: io.clone(),
+            commitments: Commitments::new(config.load.total_bytes),
+        });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let lisp = Lisp::new(broker.clone(), config.cache_bytes, prelude, tools, config.read_only);
-        let dispatcher = Arc::new(Dispatcher::new(queue.clone(), secrets));
+        let dispatcher = Arc::new(Dispatcher::new(queue.clone(), io, secrets));
         let niceness = config.niceness;
         let inner = Arc::new(RuntimeInner {
             broker: broker.clone(),
@@ -198,12 +206,14 @@ impl Runtime {
     /// other servers exist, including those that are configured later. Everything that concerns the whole
     /// runtime (starting servers, configuration, shutdown) is shared.
     #[must_use]
+    #[doc(hidden)]
     pub fn restricted_to(&self, servers: ServerNames) -> Runtime {
         let base = self.base.restricted_to(servers);
         Runtime { broker: base.broker().clone(), base, inner: self.inner.clone() }
     }
 
     /// True for a restricted view.
+    #[doc(hidden)]
     pub fn is_restricted(&self) -> bool {
         self.broker.catalog().view() != 0
     }
@@ -241,6 +251,7 @@ impl Runtime {
     }
 
     /// Queues a program; its watcher is notified of its progress.
+    #[doc(hidden)]
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -251,13 +262,27 @@ impl Runtime {
     }
 
     /// [`Runtime::run`] for any guest.
+    #[doc(hidden)]
     pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
         Run::begin(|watcher| self.submit_guest(limits, guest, watcher))
     }
 
     /// [`Runtime::submit`] for any guest.
+    #[doc(hidden)]
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
         self.base.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, Instant::now())
+    }
+
+    /// [`Runtime::run`] for work on the I/O runtime.
+    #[doc(hidden)]
+    pub fn run_async(&self, limits: Limits, run: AsyncRun) -> Run {
+        Run::begin(|watcher| self.submit_async(limits, run, watcher))
+    }
+
+    /// [`Runtime::submit`] for work on the I/O runtime.
+    #[doc(hidden)]
+    pub fn submit_async(&self, limits: Limits, run: AsyncRun, watcher: Box<dyn RunWatcher>) -> Submitted {
+        self.base.dispatcher.submit_async(limits, run, watcher)
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
@@ -271,6 +296,7 @@ impl Runtime {
     }
 
     /// The features of the client that upstreams may use.
+    #[doc(hidden)]
     pub fn client(&self) -> &ClientFeatures {
         &self.inner.supervision.config.client
     }
@@ -284,11 +310,13 @@ impl Runtime {
     }
 
     /// The broker, which calls tools for guests.
+    #[doc(hidden)]
     pub fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker
     }
 
     /// Sets how much runs at once, for programs that begin from now on.
+    #[doc(hidden)]
     pub fn set_load(&self, load: Capacity) {
         self.inner.dispatcher.queue.set_most_runnable(load.running);
         self.inner.resources.commitments.set_total(load.total_bytes);
@@ -297,6 +325,7 @@ impl Runtime {
     /// Runs a program on the calling thread and passes its outcome to `look`, if its last run was tiny and
     /// made no host call. `None` means that it has to be submitted; then nothing has happened. The context is
     /// `context` and not that of the options, so a tiny program need not own it.
+    #[doc(hidden)]
     pub fn try_run<T>(
         &self,
         source: &str,
@@ -347,6 +376,7 @@ impl Runtime {
     }
 
     /// One server, to be shared with another process whose configured server has this fingerprint.
+    #[doc(hidden)]
     pub fn relay(&self, server: &str, fingerprint: u64) -> Option<ServerRelay> {
         let is_same = {
             let configured = self.inner.configured.locked();
@@ -362,6 +392,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A server is this very program, or two have one name; then nothing changes.
+    #[doc(hidden)]
     pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
         startup::check(&servers)?;
         let mut configured = self.inner.configured.locked();
@@ -436,6 +467,7 @@ impl Runtime {
     }
 
     /// Replaces what tools were when they were reviewed. The lists of servers are compared with it; a frozen list stays.
+    #[doc(hidden)]
     pub fn replace_pins(&self, lock: PinLock) {
         if let Some(pins) = &self.inner.supervision.config.pins {
             pins.replace(lock);
@@ -443,17 +475,20 @@ impl Runtime {
     }
 
     /// What happens to tools that are not the pinned ones; `None`: tools are not pinned.
+    #[doc(hidden)]
     pub fn pin_mode(&self) -> Option<PinMode> {
         self.inner.supervision.config.pins.as_ref().map(|pins| pins.mode())
     }
 
     /// Rules of the policy that can match nothing, as far as the tools of the servers are known.
+    #[doc(hidden)]
     pub fn policy_findings(&self) -> Vec<PolicyFinding> {
         let servers = self.known_servers();
         self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.findings(&servers))
     }
 
     /// Rules that allow a tool by its name alone, which several servers have; each as a line.
+    #[doc(hidden)]
     pub fn ambiguous_rules(&self) -> Vec<String> {
         let servers = self.known_servers();
         self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.ambiguous(&servers))
@@ -470,17 +505,20 @@ impl Runtime {
     }
 
     /// The tools of all servers at this moment.
+    #[doc(hidden)]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.broker.catalog().snapshot()
     }
 
     /// A receiver of every version of the catalog. When [`Catalog::surface`] has grown, descriptions that
     /// clients have are out of date.
+    #[doc(hidden)]
     pub fn catalog_changes(&self) -> watch::Receiver<Arc<Catalog>> {
         self.broker.catalog().subscribe()
     }
 
     /// Waits until no server is starting.
+    #[doc(hidden)]
     pub async fn settle(&self) {
         let background = {
             let mut starting = self.inner.starting.locked();
@@ -513,6 +551,7 @@ impl Runtime {
         }
         self.inner.stop_threads();
         startup::stop_all(self.inner.broker.upstreams().values()).await;
+        self.inner.dispatcher.async_runs.ended().await;
         let threads = take(&mut *self.inner.threads.locked());
         let (guardian, shapes) =
             (self.inner.supervision.guardian.clone(), self.inner.supervision.shapes.clone());
@@ -535,44 +574,9 @@ impl Runtime {
 impl RuntimeInner {
     fn stop_threads(&self) {
         self.dispatcher.queue.close();
+        self.dispatcher.async_runs.stop();
         self.watchdog.stop();
     }
-}
-
-/// The entries in effect.
-struct Configured {
-    entries: BTreeMap<Arc<str>, ServerEntry>,
-    /// A guardian keeps processes of servers from outliving this one.
-    is_guarded: bool,
-}
-
-impl Configured {
-    /// Starts the guardian once there are processes of servers.
-    fn guard(&mut self, guardian: &Arc<Guardian>, servers: &[ServerEntry]) {
-        if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
-            tasks::spawn(TaskOwner::Process, Guardian::keep(Arc::downgrade(guardian)));
-        }
-    }
-}
-
-/// The changes of a new configuration, by server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reconfigured {
-    /// Servers that are new.
-    pub added: Vec<Arc<str>>,
-    /// Servers with a changed entry.
-    pub changed: Vec<Arc<str>>,
-    /// Servers that were removed.
-    pub removed: Vec<Arc<str>>,
-}
-
-/// Names and descriptions for the catalog.
-fn described(servers: &[ServerEntry], secrets: &SecretRegistry) -> Vec<(Arc<str>, Option<Arc<str>>)> {
-    let described = servers.iter().map(|entry| {
-        let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
-        (entry.name.clone(), description)
-    });
-    described.collect()
 }
 
 fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::Value {

@@ -47,6 +47,7 @@ impl Scope {
     }
 
     /// Whether programs may have this tool: a read-only runtime admits only tools that read.
+    #[doc(hidden)]
     pub fn admits(&self, tool: &HostTool) -> bool {
         tool.is_admitted(self.lisp.is_read_only())
     }
@@ -59,6 +60,7 @@ impl Scope {
 
     /// The same scope with only these servers. Exports of its namespaces that need others are removed.
     #[must_use]
+    #[doc(hidden)]
     pub fn restricted_to(&self, servers: ServerNames) -> Scope {
         Scope { lisp: Arc::new(self.lisp.restricted_to(servers)), ..self.clone() }
     }
@@ -73,6 +75,7 @@ impl Scope {
     }
 
     /// The same workers with nothing that programs could call.
+    #[doc(hidden)]
     pub fn bare(&self) -> Scope {
         Scope { lisp: Arc::new(self.lisp.bare()), ..self.clone() }
     }
@@ -83,16 +86,19 @@ impl Scope {
     }
 
     /// True when it has upstream servers.
+    #[doc(hidden)]
     pub fn has_servers(&self) -> bool {
         self.catalog().servers().len() > 0
     }
 
     /// The tools of all servers at this moment.
+    #[doc(hidden)]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.lisp.broker().catalog().snapshot()
     }
 
     /// The exports of its namespaces, a line each, for prompts.
+    #[doc(hidden)]
     pub fn inventory(&self) -> String {
         self.lisp.inventory()
     }
@@ -118,6 +124,7 @@ impl Scope {
     }
 
     /// Queues a program; its watcher is notified of its progress.
+    #[doc(hidden)]
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -134,6 +141,7 @@ impl Scope {
     ///
     /// # Errors
     /// A program of the session is running.
+    #[doc(hidden)]
     pub fn take_over(
         &self,
         session: &Session,

@@ -101,6 +101,7 @@ impl Session {
     ///
     /// # Errors
     /// Something else is under way.
+    #[doc(hidden)]
     pub fn acquire(&self) -> Result<SessionPermit, SessionBusy> {
         match self.shared.is_taken.swap(true, Ordering::AcqRel) {
             false => Ok(SessionPermit { shared: self.shared.clone() }),
@@ -109,6 +110,7 @@ impl Session {
     }
 
     /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
+    #[doc(hidden)]
     pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
         let is_cancelled = {
             let running = self.shared.running.locked();
@@ -131,6 +133,7 @@ impl Session {
     ///
     /// # Errors
     /// Something else is under way.
+    #[doc(hidden)]
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -155,6 +158,7 @@ impl Session {
     }
 
     /// Gives access to what the session stores.
+    #[doc(hidden)]
     pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
         look(&self.shared.state.contents())
     }
@@ -171,6 +175,7 @@ impl Session {
 
     /// Ends the session. A running program is cancelled and reports the reason. Has no effect on a session
     /// that has ended.
+    #[doc(hidden)]
     pub fn close(&self, why: SessionEnd) {
         let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
         if state.close(why) {

@@ -17,7 +17,7 @@ use ptc_calls::outcome::{Ending, Failure, RenderedValue};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::qualified_name;
 use ptc_engine::broker::{JournaledScript, ToolBroker};
-use ptc_engine::guest::{MakeGuest, async_guest};
+use ptc_engine::guest::AsyncRun;
 use ptc_vm::InterruptKind;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -143,12 +143,12 @@ impl Drop for NamespacePermit {
 }
 
 impl ScriptRun {
-    /// Makes a guest of this script.
-    pub fn guest(self) -> MakeGuest {
+    /// The run of this script. It waits for the engine's process, so it needs no worker.
+    pub fn into_run(self) -> AsyncRun {
         let received = Arc::new(ReceivedOutput::new(self.script.output_bytes));
         let until_then = received.clone();
         let interrupted = move |kind, limits: &Limits| failed(interrupted(kind, limits), &until_then);
-        async_guest(interrupted, move |account| self.end(account, received))
+        AsyncRun::new(interrupted, move |account| self.end(account, received))
     }
 
     async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Ending {

@@ -24,7 +24,7 @@ pub async fn replay(
         let ReplayedScript { program, source_name, output_bytes, broker, journal } = script;
         let script = Script { code: program, output_bytes: output_bytes.unwrap_or(OUTPUT_BYTES) };
         let (functions, permit, replayed) = (Arc::default(), None, Some(journal));
-        ScriptRun { engine, broker, functions, script, source_name, replayed, permit }.guest()
+        ScriptRun { engine, broker, functions, script, source_name, replayed, permit }.into_run()
     };
     runtime.replay_script(recording, options, guest).await
 }

@@ -157,7 +157,7 @@ pub async fn gather(
         let limits =
             Limits { timeout_ms: 600_000, max_upstream_calls: calls as u64, ..Limits::with_upstreams() };
         let (begun, cpu) = (Instant::now(), clock::cpu());
-        let outcome = runtime.run_guest(limits, run.guest()).await;
+        let outcome = runtime.run_async(limits, run.into_run()).await;
         let took = Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu };
         match outcome.result {
             Ok(printed) if printed.text.trim_end() == calls.to_string() => best.ptc = best.ptc.min(took),

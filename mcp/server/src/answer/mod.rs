@@ -3,8 +3,6 @@
 //! # Layout
 //!
 //! - [`record`]: one run with the result of validation, before any profile.
-//! - [`schema`]: the subset of JSON Schema that a caller may demand of a result.
-//! - [`validate`]: validates a JSON value against such a schema.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
 //! - [`caps`]: size limits of the profiles.
 //! - [`effects`]: what a failed program may have changed. `summary`: what records of calls contain. `planner`:
@@ -19,9 +17,7 @@ mod planner;
 pub mod profile;
 pub mod record;
 pub mod report;
-pub mod schema;
 mod summary;
-pub mod validate;
 
 pub use planner::{PlannerRound, PlannerSummary, TaskSummary, trace_id};
 pub use summary::{CallSummary, SessionEntry};

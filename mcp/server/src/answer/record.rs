@@ -2,10 +2,10 @@
 
 use super::RefusalReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};
-use super::schema::Schema;
-use super::validate::validate;
 use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{Failure, JsonRefusal, Outcome, RenderedValue};
+use ptc_calls::schema::output::Schema;
+use ptc_calls::schema::validate;
 use serde_json::Value;
 use std::borrow::Cow;
 

@@ -4,7 +4,7 @@ use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;
 use crate::answer::PlannerSummary;
 use crate::answer::outcome::{call_fault, millis};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use jiff::Timestamp;
 use ptc_base::secrets::{Cut, SecretRegistry, shortened};
 use ptc_calls::CallTotals;
@@ -129,8 +129,8 @@ pub struct ShownArguments {
 
 impl CallArguments {
     /// Stores the arguments of a request.
-    pub fn from_given(arguments: &GivenArguments<'_>) -> CallArguments {
-        let text = arguments.text();
+    pub fn from_given(arguments: Raw<'_>) -> CallArguments {
+        let text = arguments.get();
         CallArguments { bytes: text.len(), text: Some(text.into()) }
     }
 

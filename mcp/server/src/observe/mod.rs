@@ -28,7 +28,7 @@ pub mod writer;
 
 use crate::answer::{CallSummary, Content, RefusalReason, TaskSummary, ToolAnswer};
 use crate::protocol::Id;
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, stored_calls};
 use live::{LiveCalls, LiveEntry};
@@ -169,7 +169,7 @@ impl CallRecorder {
         id: &Id<'_>,
         tool: &str,
         owner: u64,
-        arguments: Option<&GivenArguments<'_>>,
+        arguments: Option<Raw<'_>>,
         protocol: Option<&'static str>,
         trace: Option<TraceContext>,
     ) -> OpenRecord {

@@ -1,6 +1,5 @@
 //! JSON types for serde that borrow their text instead of copying it.
 
-use super::scan::Scanner;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -12,13 +11,6 @@ use std::marker::PhantomData;
 /// A string, borrowed where it has no escapes. (An `Option<Cow<str>>` in a derived struct is never borrowed.)
 #[derive(Clone, Debug, Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
-impl<'a> Text<'a> {
-    /// A string that contains no escapes.
-    pub(crate) fn plain(text: &'a str) -> Text<'a> {
-        Text(Cow::Borrowed(text))
-    }
-}
 
 impl std::ops::Deref for Text<'_> {
     type Target = str;
@@ -33,18 +25,9 @@ impl std::ops::Deref for Text<'_> {
 pub struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
-    /// A value that a scanner has validated.
-    pub(super) fn scanned(text: &'a str) -> Raw<'a> {
-        Raw(text)
-    }
-
     /// The value as a string, if it is one.
-    #[inline]
     pub fn string(self) -> Option<Cow<'a, str>> {
-        if let Some(inside) = Scanner::new(self.0).plain() {
-            return Some(Cow::Borrowed(inside));
-        }
-        serde_json::from_str(self.0).ok().map(Cow::Owned)
+        serde_json::from_str::<Text<'_>>(self.0).ok().map(|text| text.0)
     }
 
     /// The text, without whitespace before or after it.

@@ -1,8 +1,6 @@
 //! Parses one JSON-RPC message together with its known parameters, in one pass and without copying.
 
 use super::borrowed::{Object, Raw, Text, present};
-use super::fast_path;
-use super::known_meta::KnownMeta;
 use super::message::RpcError;
 use super::params::Params;
 use serde::Deserialize;
@@ -93,16 +91,16 @@ pub struct Frame<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Members<'a, P> {
+struct Members<'a, P> {
     #[serde(borrow, default)]
-    pub(super) jsonrpc: Option<Text<'a>>,
+    jsonrpc: Option<Text<'a>>,
     // An explicit null is not an absent id: the first is invalid, the second a notification.
     #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) id: Option<Raw<'a>>,
+    id: Option<Raw<'a>>,
     #[serde(borrow, default)]
-    pub(super) method: Option<Text<'a>>,
+    method: Option<Text<'a>>,
     #[serde(default = "Option::default")]
-    pub(super) params: Option<P>,
+    params: Option<P>,
     #[serde(borrow, default)]
     result: Option<Raw<'a>>,
     #[serde(borrow, default)]
@@ -125,28 +123,12 @@ impl<'a> Frame<'a> {
         self.read_text(std::str::from_utf8(message).map_err(|_| FrameError::Parse)?)
     }
 
-    /// [`Frame::read`] for text.
+    /// [`Frame::read`] for text. A second pass is needed only for invalid parameters, which must not invalidate the
+    /// message.
     ///
     /// # Errors
     /// What is not a message.
     pub fn read_text(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
-        self.read_next(text, &mut KnownMeta::default())
-    }
-
-    /// [`Frame::read_text`] with the metadata that this client sent before.
-    ///
-    /// # Errors
-    /// What is not a message.
-    pub fn read_next(&mut self, text: &'a str, known: &mut KnownMeta) -> Result<Message<'_, 'a>, FrameError> {
-        if fast_path::read(text, &mut self.members, known) {
-            return self.classify(None);
-        }
-        self.read_any(text)
-    }
-
-    /// Reads any message. A second pass is needed only for invalid parameters, which must not invalidate the
-    /// message.
-    pub(super) fn read_any(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
         if let Ok(Members { jsonrpc, id, method, params, result, error }) = read::<Object<Params<'_>>>(text) {
             let params = params.map(|Object(params)| params);
             self.members = Members { jsonrpc, id, method, params, result, error };
@@ -163,8 +145,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Classifies the parsed members. `fault` is the error of invalid parameters.
-    #[inline]
-    pub(super) fn classify(&mut self, fault: Option<Box<RpcError>>) -> Result<Message<'_, 'a>, FrameError> {
+    fn classify(&mut self, fault: Option<Box<RpcError>>) -> Result<Message<'_, 'a>, FrameError> {
         let Members { jsonrpc, id, method, params, result, error } = &mut self.members;
         if jsonrpc.as_deref() != Some("2.0") {
             return Err(FrameError::Invalid);

@@ -3,24 +3,17 @@
 //! # Layout
 //!
 //! - [`frame`]: parses and classifies a client's message.
-//! - [`params`]: the parameters of every known method. [`borrowed`]: JSON types that borrow. [`arguments`]: the
-//!   arguments of a call, with their members.
-//! - `fast_path`: a faster parser for messages of the usual shape. `scan`: its JSON scanner. [`known_meta`]: its
-//!   cache of repeated metadata.
+//! - [`params`]: the parameters of every known method. [`borrowed`]: JSON types that borrow.
 //! - [`version`]: protocol versions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
 //! - [`log_level`], [`notify`]: notifications that a client asked for.
 
-pub mod arguments;
 pub mod borrowed;
-mod fast_path;
 pub mod frame;
-pub mod known_meta;
 pub mod log_level;
 pub mod message;
 pub mod notify;
 pub mod params;
-pub(crate) mod scan;
 pub mod version;
 
 pub use borrowed::Raw;

@@ -1,6 +1,5 @@
 //! Parameters of all known methods.
 
-use super::arguments::GivenArguments;
 use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;
 use ptc_calls::trace::TraceContext;
@@ -15,7 +14,7 @@ pub struct Params<'a> {
     pub name: Option<Text<'a>>,
     /// `tools/call`: its arguments.
     #[serde(borrow, default)]
-    pub arguments: Option<GivenArguments<'a>>,
+    pub arguments: Option<Raw<'a>>,
     /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
     #[serde(borrow, default, rename = "protocolVersion")]
     pub protocol_version: Option<Raw<'a>>,
@@ -115,7 +114,7 @@ impl<'a> Params<'a> {
     pub fn arguments_value(&self) -> Value {
         self.arguments
             .as_ref()
-            .and_then(|arguments| serde_json::from_str(arguments.text()).ok())
+            .and_then(|arguments| serde_json::from_str(arguments.get()).ok())
             .unwrap_or_default()
     }
 }

@@ -8,7 +8,6 @@ use super::handler::{Action, Handler, Subscription};
 use super::input_required::{ClientRequests, ParkedCalls};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
-use crate::protocol::known_meta::KnownMeta;
 use crate::protocol::{Era, Frame, FrameError, Id, Message, Raw, RpcError, ServerMessage, notify};
 use crate::tools::CallOwner;
 use ptc_calls::asker::ClientIdentity;
@@ -20,7 +19,6 @@ use tokio::time::Instant;
 pub struct ClientConnection<O> {
     handler: Arc<Handler>,
     max_message_bytes: usize,
-    known_meta: KnownMeta,
     state: ConnectionState,
     calls: Calls,
     subscriptions: Vec<Subscription>,
@@ -77,7 +75,6 @@ impl<O: Outbox> ClientConnection<O> {
         ClientConnection {
             handler,
             max_message_bytes,
-            known_meta: KnownMeta::default(),
             state: ConnectionState::default(),
             mailbox: calls.mailbox(),
             calls,
@@ -171,7 +168,7 @@ impl<O: Outbox> ClientConnection<O> {
             return self.reject(FrameError::Parse);
         }
         let mut frame = Frame::default();
-        let message = match frame.read_next(text, &mut self.known_meta) {
+        let message = match frame.read_text(text) {
             Ok(message) => message,
             Err(error) => return self.reject(error),
         };

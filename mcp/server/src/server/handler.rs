@@ -516,7 +516,7 @@ impl Handler {
     /// Opens the record of a call, if calls of its tool are recorded.
     fn record(&self, call: &RequestedCall<'_>, tool: Option<&dyn Tool>) -> Option<OpenRecord> {
         let recorder = self.recorder.as_ref().filter(|_| tool.is_none_or(|tool| tool.is_recorded()))?;
-        let (owner, arguments) = (call.connection.owner.0, call.params.arguments.as_ref());
+        let (owner, arguments) = (call.connection.owner.0, call.params.arguments);
         let version = call.version().map(Version::name);
         Some(recorder.begin(call.id, call.tool(), owner, arguments, version, call.trace()))
     }
@@ -551,7 +551,7 @@ impl Handler {
             state: params.request_state,
             capabilities: call.capabilities(),
         };
-        tool.begin_with_inputs(params.arguments.as_ref(), &inputs, &context, reply)
+        tool.begin_with_inputs(params.arguments, &inputs, &context, reply)
     }
 
     /// Ends a client's session in all tools.

@@ -1,8 +1,6 @@
-//! Writes the result of a tool call as one JSON-RPC message. A plain text is copied between prepared parts, because for
-//! a short answer each further write costs as much as its content.
+//! Writes the result of a tool call as one JSON-RPC message, between parts that are prepared once.
 
 use crate::answer::{Content, ToolResult};
-use crate::protocol::scan::needs_no_escapes;
 use crate::protocol::{Era, Id, ServerMessage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -10,24 +8,20 @@ use serde_json::{Map, Value, json};
 /// Bytes that all answers share: what surrounds id and result, and the end of the line.
 const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
 
-/// End of a text block that is the only block of an answer.
-const END_OF_TEXT: &str = "\"}]";
-
 /// The parts that all results share.
 #[derive(Debug)]
 pub(super) struct ResultWriter {
     /// `_meta` of stateless results.
     meta: Box<RawValue>,
-    /// Ends of results, from the end of the text on, by era and by `isError`.
+    /// Ends of results, behind their content, by era and by `isError`.
     ends: [[String; 2]; 2],
 }
 
 impl ResultWriter {
     pub(super) fn new(meta: &RawValue) -> ResultWriter {
         let metas = [String::new(), format!(",\"_meta\":{}", meta.get())];
-        let ends = metas.map(|meta| {
-            [false, true].map(|is_error| format!("{END_OF_TEXT},\"isError\":{is_error}{meta}}}}}"))
-        });
+        let ends =
+            metas.map(|meta| [false, true].map(|is_error| format!(",\"isError\":{is_error}{meta}}}}}")));
         ResultWriter { meta: meta.to_owned(), ends }
     }
 
@@ -40,17 +34,6 @@ impl ResultWriter {
     /// Appends the answer to a call as a message.
     pub(super) fn write(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
         let end = &self.ends[era as usize][usize::from(result.is_error)];
-        if let (Content::Text(text), None) = (&result.content, &result.structured)
-            && needs_no_escapes(text)
-        {
-            ServerMessage::begin(id, out);
-            out.extend_from_slice(match era {
-                Era::Handshake => br#","result":{"content":[{"type":"text","text":""#,
-                Era::Stateless => br#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
-            });
-            out.extend_from_slice(text.as_bytes());
-            return out.extend_from_slice(end.as_bytes());
-        }
         ServerMessage::begin_result(id, out);
         if let Content::InputRequired { requests, state } = &result.content {
             return self.write_input_required(requests, state.as_deref(), out);
@@ -82,7 +65,7 @@ impl ResultWriter {
             out.extend_from_slice(br#","structuredContent":"#);
             write_json(structured, out);
         }
-        out.extend_from_slice(&end.as_bytes()[END_OF_TEXT.len()..]);
+        out.extend_from_slice(end.as_bytes());
     }
 
     fn write_input_required(&self, requests: &Map<String, Value>, state: Option<&str>, out: &mut Vec<u8>) {

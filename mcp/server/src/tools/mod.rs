@@ -42,7 +42,6 @@ pub use job::{Cancel, Job, Reporter, Started};
 pub use registry::Registry;
 
 use crate::answer::caps::Profile;
-use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Era, RpcError, log_level::LogLevel};
 use ptc_calls::trace::TraceContext;
@@ -71,7 +70,7 @@ pub trait Tool: Send + Sync {
     /// [`Tool::begin`] for a tool that asks its client for input; `inputs` has the client's answers.
     fn begin_with_inputs(
         &self,
-        arguments: Option<&GivenArguments<'_>>,
+        arguments: Option<Raw<'_>>,
         _: &CallInputs<'_>,
         call: &CallContext,
         reply: Responder<'_>,
@@ -94,12 +93,7 @@ pub trait Tool: Send + Sync {
 
     /// Begins a call. `arguments` are the client's, unchecked. Runs on the thread that serves the connection,
     /// so it must be quick; longer work is a job.
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun;
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
 }
 
 /// Whether calls of a tool may be tasks, as MCP names it.

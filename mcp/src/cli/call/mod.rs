@@ -10,7 +10,7 @@ use ptc_calls::limits::Limits;
 use ptc_calls::outcome::{CallFault, Ending, RenderedValue};
 use ptc_calls::tools::{Notation, UpstreamTool, text};
 use ptc_engine::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_like_json};
-use ptc_engine::guest::{async_guest, interrupted};
+use ptc_engine::guest::{AsyncRun, interrupted};
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::progress::ToolLine;
@@ -143,7 +143,7 @@ async fn called(
         ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, notation: Notation::Json };
     let line = ToolLine::on_terminal();
     let listener = line.clone();
-    let guest = async_guest(interrupted, move |account| async move {
+    let run = AsyncRun::new(interrupted, move |account| async move {
         account.set_origin(CallOrigin::Direct);
         if let Some(listener) = listener {
             account.set_progress_listener(listener);
@@ -153,7 +153,7 @@ async fn called(
             Err(error) => not_answered(error, &call, known.as_deref(), &most),
         })
     });
-    let outcome = booted.runtime.run_guest(limits, guest).await;
+    let outcome = booted.runtime.run_async(limits, run).await;
     if let Some(line) = line {
         line.finish();
     }

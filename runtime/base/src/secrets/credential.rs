@@ -25,6 +25,7 @@ pub struct Credential {
 
 impl Credential {
     /// Registers every form of a value as a secret, and returns how well that protects it.
+    #[doc(hidden)]
     pub fn secret(value: impl Into<String>, secrets: &SecretRegistry) -> (Credential, Protection) {
         let credential = Credential::composed(value);
         let protection = secrets.register(credential.expose());

@@ -31,6 +31,7 @@ impl Cut {
 
 impl SecretRegistry {
     /// The beginning of a text, redacted.
+    #[doc(hidden)]
     pub fn excerpt<'t>(&self, text: &'t str, at: Cut) -> Cow<'t, str> {
         match self.scrub(text) {
             Cow::Borrowed(text) => Cow::Borrowed(&text[..at.end(text)]),

@@ -171,6 +171,7 @@ impl SecretRegistry {
     }
 
     /// Records that a secret belongs to a server. It may belong to several.
+    #[doc(hidden)]
     pub fn own(&self, server: &str, value: &str) {
         use secrecy::ExposeSecret;
         let mut secrets = self.shared.secrets.write_locked();
@@ -182,6 +183,7 @@ impl SecretRegistry {
     }
 
     /// The server that a secret in the text belongs to, if it does not belong to `server` too.
+    #[doc(hidden)]
     pub fn foreign_owner(&self, server: &str, text: &str) -> Option<Arc<str>> {
         use secrecy::ExposeSecret;
         // Most texts have no secret at all.
@@ -208,17 +210,20 @@ impl SecretRegistry {
     }
 
     /// [`SecretRegistry::scrub`] for a text that is stored.
+    #[doc(hidden)]
     pub fn clean(&self, text: &str) -> CleanText {
         CleanText::new(self.scrub(text).into_owned())
     }
 
     /// [`SecretRegistry::scrub_cut`] for a text that is stored.
+    #[doc(hidden)]
     pub fn clean_cut(&self, text: &str) -> CleanText {
         CleanText::new(self.scrub_cut(text).into_owned())
     }
 
     /// JSON texts, one or several, redacted. Only text in them changes, so they stay valid and keep the words
     /// that `shape` names. If they are no JSON, they are redacted as plain text.
+    #[doc(hidden)]
     pub fn scrub_json<'t>(&self, text: &'t str, shape: &DocumentShape) -> Cow<'t, str> {
         let Some(finder) = self.finder().filter(|finder| finder.may_find(text)) else {
             return Cow::Borrowed(text);

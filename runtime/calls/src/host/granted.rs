@@ -2,7 +2,8 @@
 
 use super::{Function, HostTool};
 use crate::policy::Permitted;
-use crate::tools::{HOST, PlainArguments, UpstreamTool};
+use crate::schema::PlainArguments;
+use crate::tools::{HOST, UpstreamTool};
 use ptc_vm::builtins::ToolForm;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -169,11 +169,13 @@ impl HostTool {
     }
 
     /// Whether the tool exists for programs that only read (`read_only`).
+    #[doc(hidden)]
     pub fn is_admitted(&self, read_only: bool) -> bool {
         !read_only || self.is_private || self.listing.effect() == Effect::Read
     }
 
     /// Whether both have the same function: clones of one tool do.
+    #[doc(hidden)]
     pub fn is_same_function(&self, other: &HostTool) -> bool {
         Arc::ptr_eq(&self.function, &other.function)
     }
@@ -184,6 +186,7 @@ impl HostTool {
     }
 
     /// Name, description, schemas and annotations, as a server would list them.
+    #[doc(hidden)]
     pub fn listing(&self) -> &UpstreamTool {
         &self.listing
     }

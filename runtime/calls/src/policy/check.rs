@@ -35,6 +35,7 @@ const DEEPEST: usize = 32;
 impl Policy {
     /// The rules that can match nothing of these servers. A rule for tools of a server whose list is not loaded is left
     /// out.
+    #[doc(hidden)]
     pub fn findings(&self, servers: &[KnownServer]) -> Vec<PolicyFinding> {
         let host = KnownServer { name: HOST.into(), tools: None };
         let servers: Vec<KnownServer> = servers.iter().cloned().chain([host]).collect();
@@ -45,6 +46,7 @@ impl Policy {
 
 impl Policy {
     /// Rules that allow a tool by its name alone, which several of these servers have.
+    #[doc(hidden)]
     pub fn ambiguous(&self, servers: &[KnownServer]) -> Vec<String> {
         let mut lines = Vec::new();
         for file in &self.files {
@@ -86,6 +88,7 @@ impl Policy {
 
 impl Policy {
     /// Tools that another policy treats less strictly, each as a line. Rules for some callers only are left out.
+    #[doc(hidden)]
     pub fn weakened_by(&self, other: &Policy, catalog: &Catalog) -> Vec<String> {
         let mut weaker = Vec::new();
         for server in catalog.servers() {

@@ -118,6 +118,7 @@ impl Policy {
     }
 
     /// The verdict about a call, and the rule that decided.
+    #[doc(hidden)]
     pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
         let plans = self.plans(call.server, call.target);
         self.decide(call, &plans, &Arguments::new(&call.named_arguments())).0
@@ -158,6 +159,7 @@ impl Policy {
 
     /// The verdicts that calls of a target may get, depending on their arguments, the strictest first. One: the
     /// arguments do not matter.
+    #[doc(hidden)]
     pub fn possible_rulings(
         &self,
         server: &str,
@@ -196,6 +198,7 @@ impl Policy {
     }
 
     /// The effect of a tool, as the strictest file sees it.
+    #[doc(hidden)]
     pub fn effect(&self, server: &str, target: &CallTarget, tool: &UpstreamTool) -> ToolEffect {
         let plans = self.plans(server, target);
         let effects = self.files.iter().zip(plans.iter());

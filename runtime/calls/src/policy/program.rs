@@ -28,6 +28,7 @@ pub struct PlannedFlow {
 
 impl Policy {
     /// What it says of the data flows that a program may have. `find` looks a tool up.
+    #[doc(hidden)]
     pub fn flows(
         &self,
         plan: &ProgramPlan,

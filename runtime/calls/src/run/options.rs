@@ -56,48 +56,65 @@ pub struct RunOptions {
     /// Size limit of `RenderedValue::text`; the rest is cut.
     pub result_bytes: usize,
     /// Render a text with line breaks as it is, and answers of `doc`, `dir` and `apropos` one below the other.
+    #[doc(hidden)]
     pub plain_text: bool,
     /// Render `RenderedValue::json`.
+    #[doc(hidden)]
     pub want_json: bool,
     /// Size limit of `RenderedValue::json`.
+    #[doc(hidden)]
     pub json_bytes: usize,
     /// Texts are counted up to this size without being stored, so that the size of a result that is too large
     /// is known.
+    #[doc(hidden)]
     pub counted_bytes: usize,
     /// Shorten base64 strings in the text to their beginning and size.
+    #[doc(hidden)]
     pub brief_text: bool,
     /// Shorten base64 strings in the JSON, too.
+    #[doc(hidden)]
     pub brief_json: bool,
     /// Size limit of all images and sounds that the answer has in addition to its text; 0 turns the search
     /// for them off.
+    #[doc(hidden)]
     pub media_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: Cow<'static, str>,
     /// Measure `Usage::duration` also for tiny programs. Off by default, because reading the clock takes a
     /// share of their time.
+    #[doc(hidden)]
     pub timed: bool,
     /// Fuel limit of a program that runs on its caller's thread (`Runtime::try_run`); larger programs go to
     /// the workers. A caller that waits for one program sets a high limit; a caller with many programs sets a
     /// low one, so that they use all cores.
+    #[doc(hidden)]
     pub caller_fuel: u64,
     /// The clock that the program sees, in milliseconds since 1970; `None` means the real one.
     pub now_ms: Option<i64>,
     /// Since when the caller has waited for the run; `None` means since it is submitted. A program that has
     /// waited for some milliseconds begins although long ones are running.
+    #[doc(hidden)]
     pub since: Option<Instant>,
     /// The caller's trace; it is sent to upstreams.
+    #[doc(hidden)]
     pub trace: Option<TraceContext>,
     /// The client that the run executes for; upstreams may elicit from it.
+    #[doc(hidden)]
     pub client: Option<CallingClient>,
     /// Receives the progress of tools that the run calls, if no watcher of the run does.
+    #[doc(hidden)]
     pub progress: Option<Arc<dyn ProgressListener>>,
     /// Where the calls of the program come from, for the policy. Those of sessions are known.
+    #[doc(hidden)]
     pub origin: CallOrigin,
     /// The answer holds booleans, numbers and texts of a fixed list alone, so it shows no data to the model.
+    #[doc(hidden)]
     pub limited_answer: bool,
     /// The journal of the run, if it is replayed.
+    #[doc(hidden)]
     pub journal: Option<Arc<RunJournal>>,
     /// Lets the caller keep the run stored later.
+    #[doc(hidden)]
     pub keep: Option<Keepable>,
 }
 
@@ -123,11 +140,13 @@ impl RunOptions {
     }
 
     /// The limits for rendering the answer as text.
+    #[doc(hidden)]
     pub fn text_limit(&self) -> TextLimit {
         TextLimit { bytes: self.result_bytes, counted: self.counted_bytes, brief: self.brief_text }
     }
 
     /// The limits for rendering the answer as JSON.
+    #[doc(hidden)]
     pub fn json_limit(&self) -> TextLimit {
         TextLimit { bytes: self.json_bytes, counted: self.counted_bytes, brief: self.brief_json }
     }

@@ -89,6 +89,7 @@ impl Default for Outcome {
 
 impl Outcome {
     /// The outcome of a run that has ended: its ending, completed from its account.
+    #[doc(hidden)]
     pub fn from_ending(ending: Ending, account: &RunAccount) -> Outcome {
         let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
         let usage =
@@ -132,6 +133,7 @@ pub enum Completion {
 #[derive(Clone, Debug)]
 pub struct RenderedValue {
     /// Last form or `(return v)`.
+    #[doc(hidden)]
     pub completion: Completion,
     /// `pr-str` text, cut at `RunOptions::result_bytes`.
     pub text: String,
@@ -149,8 +151,10 @@ pub struct RenderedValue {
     pub is_nil: bool,
     /// JSON text of the value if `RunOptions::want_json` is set; the error says where the value has no JSON
     /// form.
+    #[doc(hidden)]
     pub json: Option<Result<String, JsonRefusal>>,
     /// Images and sounds of the value, if `RunOptions::media_bytes` is set.
+    #[doc(hidden)]
     pub media: Vec<Media>,
 }
 
@@ -251,6 +255,7 @@ pub struct FailureKind {
 
 impl FailureKind {
     /// A kind with this name and class.
+    #[doc(hidden)]
     pub const fn new(raw: &'static str, class: Class) -> FailureKind {
         FailureKind { raw, class }
     }
@@ -261,6 +266,7 @@ impl FailureKind {
     }
 
     /// What `lisp_eval` reports as reason.
+    #[doc(hidden)]
     pub const fn class(self) -> Class {
         self.class
     }
@@ -289,6 +295,7 @@ pub struct Failure {
     pub value: Option<String>,
     /// The same with locations and hints, for every rendering. A rejected program may have several errors,
     /// the most important first; a program that ran has one.
+    #[doc(hidden)]
     pub reports: Vec<Report>,
     /// How many reports were left out.
     pub more: usize,
@@ -320,6 +327,7 @@ impl Failure {
     }
 
     /// The location of the first error.
+    #[doc(hidden)]
     pub fn position(&self) -> Option<Position> {
         self.reports.first().and_then(Report::position)
     }
@@ -335,6 +343,7 @@ impl Failure {
     }
 
     /// All reports with snippets, for people.
+    #[doc(hidden)]
     pub fn text(&self, source_name: &str, palette: Palette) -> String {
         self.all(|report| report.text(source_name, palette), "\n\n")
     }
@@ -374,10 +383,12 @@ pub struct CallRecord {
     /// Its result was taken from an equal call: the server was not asked.
     pub cached: bool,
     /// What the policy decided; `None` without a policy.
+    #[doc(hidden)]
     pub ruling: Option<Box<PolicyRuling>>,
     /// Its number among the calls of its run, in the order of their beginnings; `None` if it was refused at once.
     pub number: Option<u64>,
     /// Where the text of its program makes it; `None` if other text does, or if that is not known.
+    #[doc(hidden)]
     pub place: Option<Span>,
 }
 

@@ -27,10 +27,13 @@ impl Tally {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTotals {
     /// Calls that succeeded.
+    #[doc(hidden)]
     pub ok: Tally,
     /// Calls that failed, except for oversized answers.
+    #[doc(hidden)]
     pub failed: Tally,
     /// Calls with an oversized answer.
+    #[doc(hidden)]
     pub oversize: Tally,
     /// Failed calls that were refused because a call budget was used up. They are part of `failed`.
     pub refused: u64,

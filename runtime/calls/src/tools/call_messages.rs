@@ -1,12 +1,12 @@
 //! Writes the messages about wrong calls.
 
-use super::expectation::{Mismatch, Names, ValueShape, Verdict};
-use super::schema::key;
+use super::key::key;
 use super::signature::python::{python_name, python_word};
 use super::suggest::nearest;
 use super::visible::visible_line;
 use super::{Catalog, CatalogServer, Refusal, ToolList, UpstreamTool};
 use super::{HOST, text};
+use crate::schema::judge::{Mismatch, Names, ValueShape, Verdict};
 use ptc_vm::BoundedText;
 use std::borrow::Cow;
 use std::collections::BTreeSet;

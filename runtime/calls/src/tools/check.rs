@@ -3,7 +3,7 @@
 
 use super::UpstreamTool;
 use super::call_messages::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
-use super::expectation::{Judge, MOST_COMPARED, Names, ValueShape, below, items, mismatch};
+use crate::schema::judge::{Judge, MOST_COMPARED, Names, ValueShape, below, items, mismatch};
 use serde_json::Value as Json;
 
 /// Most bytes of the tree of arguments that are checked.

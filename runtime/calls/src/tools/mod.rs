@@ -3,9 +3,7 @@
 //! # Layout
 //! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all
 //!   servers; `glob`: patterns for names
-//! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
-//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `shape`: observed
-//!   shapes of undeclared results
+//! - `signature`: schemas as signatures and example arguments; `shape`: observed shapes of undeclared results
 //! - `target`: the target of a call: a tool, a resource, a prompt or a list
 //! - `qualified`: names of tools with their servers
 //! - `check`: checks JSON arguments against their schema
@@ -16,12 +14,10 @@
 pub mod call_messages;
 mod catalog;
 mod check;
-pub mod expectation;
 pub(crate) mod glob;
+mod key;
 mod offers;
-mod plain;
 mod qualified;
-pub mod schema;
 mod sentence;
 pub mod shape;
 pub(crate) mod signature;
@@ -40,7 +36,6 @@ pub use check::check_value;
 pub use check::is_small_tree;
 pub use glob::glob;
 pub use offers::Offers;
-pub use plain::{PlainArguments, PlainKind};
 pub use qualified::qualified_name;
 pub use shape::SeenResults;
 pub use signature::python::{PythonSignature, python_name};

@@ -179,7 +179,7 @@ impl Offer {
         let arguments = item["arguments"].as_array().into_iter().flatten().filter_map(|argument| {
             let mark = if argument["required"] == Json::Bool(true) { "" } else { "?" };
             let name = argument["name"].as_str().filter(|name| name.len() <= LONGEST)?;
-            Some(format!("{} string{mark}", super::schema::key(name)))
+            Some(format!("{} string{mark}", super::key::key(name)))
         });
         let arguments = arguments.take(MOST).collect::<Vec<_>>().join(" ");
         let arguments = if arguments.is_empty() { arguments } else { format!("{{{arguments}}}") };

@@ -1,8 +1,8 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
 use super::SeenResults;
+use super::key::key;
 use super::offers::MOST_SHOWN;
-use super::schema::{key, word};
 use super::sentence::first_sentence;
 use super::signature::alternative::{Constraint, Plain};
 use super::signature::arguments::{Explanation, Explanations, MOST_LOOKED_AT, merged};
@@ -12,6 +12,7 @@ use super::signature::typed::{Signature, compact, result, typed};
 use super::signature::variants::Variants;
 use super::visible::{shown_name, visible};
 use super::{Annotations, CatalogServer, UpstreamTool};
+use crate::schema::word;
 use ptc_base::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;

@@ -1,7 +1,8 @@
 //! Turns a guest into a queued run with a number, a handle and a recipient.
 
+use super::async_runs::AsyncRuns;
 use super::queue::{Queue, QueuedRun, RunHandle};
-use crate::guest::MakeGuest;
+use crate::guest::{AsyncRun, MakeGuest};
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::run::RunId;
 use ptc_calls::run::limits::Limits;
@@ -9,10 +10,12 @@ use ptc_calls::run::watcher::{Recipient, RunWatcher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use tokio::runtime::Handle;
 
 /// Entry point for new runs.
 pub(crate) struct Dispatcher {
     pub(crate) queue: Arc<Queue>,
+    pub(crate) async_runs: AsyncRuns,
     secrets: SecretRegistry,
     runs: AtomicU64,
 }
@@ -27,8 +30,8 @@ pub(crate) enum WorkerChoice {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(queue: Arc<Queue>, secrets: SecretRegistry) -> Dispatcher {
-        Dispatcher { queue, secrets, runs: AtomicU64::new(0) }
+    pub(crate) fn new(queue: Arc<Queue>, io: Handle, secrets: SecretRegistry) -> Dispatcher {
+        Dispatcher { queue, async_runs: AsyncRuns::new(io), secrets, runs: AtomicU64::new(0) }
     }
 
     /// Queues a guest. Its watcher is notified of its progress.
@@ -40,8 +43,7 @@ impl Dispatcher {
         watcher: Box<dyn RunWatcher>,
         queued: Instant,
     ) -> Submitted {
-        let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, self.secrets.clone());
+        let (handle, recipient) = self.begin(limits, watcher);
         let job =
             Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient: Some(recipient), queued });
         match worker {
@@ -49,6 +51,24 @@ impl Dispatcher {
             WorkerChoice::Worker(worker) => self.queue.submit_to(worker, job),
         }
         Submitted { handle }
+    }
+
+    /// Starts a run on the I/O runtime.
+    pub(crate) fn submit_async(
+        &self,
+        limits: Limits,
+        run: AsyncRun,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
+        let (handle, recipient) = self.begin(limits, watcher);
+        self.async_runs.start(run, limits, handle.clone(), recipient);
+        Submitted { handle }
+    }
+
+    fn begin(&self, limits: Limits, watcher: Box<dyn RunWatcher>) -> (Arc<RunHandle>, Recipient) {
+        let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
+        let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, self.secrets.clone());
+        (handle, recipient)
     }
 }
 

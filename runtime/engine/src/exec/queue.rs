@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// A program that waits for a worker.
 pub(crate) struct QueuedRun {
@@ -26,27 +27,45 @@ pub(crate) struct QueuedRun {
 pub(crate) struct RunHandle {
     pub(crate) id: RunId,
     pub(crate) interrupt: Interrupt,
-    worker: OnceLock<Arc<Inbox>>,
+    place: OnceLock<Executor>,
+}
+
+/// Where a run is, once it has begun.
+enum Executor {
+    Worker(Arc<Inbox>),
+    /// On the I/O runtime; it is notified when it is cancelled.
+    Io(Arc<Notify>),
 }
 
 impl RunHandle {
     pub(crate) fn new(id: RunId) -> RunHandle {
-        RunHandle { id, interrupt: Interrupt::default(), worker: OnceLock::new() }
+        RunHandle { id, interrupt: Interrupt::default(), place: OnceLock::new() }
     }
 
     /// Stops the run, wherever it is.
     pub(crate) fn cancel(&self) {
         self.interrupt.set(InterruptKind::Cancelled);
-        // Pairs with `pin`: either this thread sees the worker, or the worker sees the flag.
+        // Pairs with `pin`: either this thread sees the place, or the run sees the flag.
         fence(Ordering::SeqCst);
-        if let Some(worker) = self.worker.get() {
-            worker.push(WorkerMessage::Cancelled(self.id));
+        match self.place.get() {
+            Some(Executor::Worker(worker)) => worker.push(WorkerMessage::Cancelled(self.id)),
+            Some(Executor::Io(cancelled)) => cancelled.notify_one(),
+            None => {}
         }
     }
 
     /// Ties the run to a worker; false when it was cancelled before.
     pub(crate) fn pin(&self, worker: &Arc<Inbox>) -> bool {
-        let _ = self.worker.set(worker.clone());
+        self.begin_at(Executor::Worker(worker.clone()))
+    }
+
+    /// [`RunHandle::pin`] for a run on the I/O runtime.
+    pub(crate) fn pin_to_io(&self, cancelled: &Arc<Notify>) -> bool {
+        self.begin_at(Executor::Io(cancelled.clone()))
+    }
+
+    fn begin_at(&self, place: Executor) -> bool {
+        let _ = self.place.set(place);
         fence(Ordering::SeqCst);
         self.interrupt.get().is_none()
     }

@@ -96,13 +96,8 @@ impl Work {
 
     /// Gives the caller the outcome and cancels calls that are under way.
     fn finish(&mut self, ending: Ending) {
-        self.account.cancel_calls();
         if let Some(recipient) = self.recipient.take() {
-            let outcome = Outcome::from_ending(ending, &self.account);
-            if let Some(journal) = self.account.journal() {
-                journal.outcome(OutcomeRecord::from(&outcome));
-            }
-            recipient.send(outcome);
+            finish(&self.account, recipient, ending);
         }
     }
 
@@ -115,6 +110,16 @@ impl Work {
             recipient.call_ended(self.told);
         }
     }
+}
+
+/// Ends a run: cancels its calls that are under way, and gives its caller the outcome.
+pub(super) fn finish(account: &RunAccount, recipient: Recipient, ending: Ending) {
+    account.cancel_calls();
+    let outcome = Outcome::from_ending(ending, account);
+    if let Some(journal) = account.journal() {
+        journal.outcome(OutcomeRecord::from(&outcome));
+    }
+    recipient.send(outcome);
 }
 
 impl Task for Work {

@@ -7,14 +7,14 @@
 //!
 //! # Layout
 //! - `context`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
-//!   `async_guest`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
+//!   `async_run`: runs without a worker, on the I/O runtime; [`lisp`]: PTC-Lisp programs
 
-mod async_guest;
+mod async_run;
 mod context;
 pub mod lisp;
 mod task_batch;
 
-pub use async_guest::{async_guest, interrupted};
+pub use async_run::{AsyncRun, interrupted};
 pub use context::{GuestContext, Port, ReplySink};
 pub(crate) use task_batch::TaskBatch;
 pub use task_batch::TaskHandle;
@@ -22,9 +22,7 @@ pub use task_batch::TaskHandle;
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use ptc_base::spill::{LookError, Looked};
 use ptc_calls::run::account::Held;
-use ptc_calls::run::client::CallingClient;
 use ptc_calls::run::outcome::Ending;
-use ptc_calls::run::trace::TraceContext;
 
 /// Something that a worker drives. It never leaves its thread.
 ///
@@ -49,28 +47,6 @@ pub trait Guest {
 
     /// Frees it after its outcome was sent. Not called after a panic in this guest.
     fn close(self: Box<Self>);
-}
-
-/// The same guest with the caller's trace.
-pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
-    match trace {
-        None => guest,
-        Some(trace) => Box::new(move |context| {
-            context.account.set_trace(trace);
-            guest(context)
-        }),
-    }
-}
-
-/// The same guest with a client that upstreams may elicit from.
-pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
-    match client {
-        None => guest,
-        Some(client) => Box::new(move |context| {
-            context.account.set_client(client);
-            guest(context)
-        }),
-    }
 }
 
 /// What a guest needs next.
@@ -99,8 +75,6 @@ pub enum Reply {
     Looked(LookReply),
     /// Servers were asked to start; the catalog shows whether they did.
     Started,
-    /// The end of a run that works elsewhere, for example in another process.
-    Ended(Box<Ending>),
 }
 
 /// A part of a spilled result, on the account of its run until it is dropped.

@@ -166,6 +166,7 @@ impl TurnHistory {
     }
 
     /// Adds a turn of an agent's run under this name.
+    #[doc(hidden)]
     pub fn add_agent_round(&self, id: &str, turn: &AgentRound<'_>) {
         let AgentRound { number, is_error, program_time, program, feedback, prints, calls } = turn;
         self.add(LogEntry {

@@ -45,25 +45,32 @@ impl Default for Capacity {
 #[derive(Clone)]
 pub struct RuntimeConfig {
     /// Upstream servers.
+    #[doc(hidden)]
     pub servers: Vec<ServerEntry>,
     /// Policy for all entries without `required`.
+    #[doc(hidden)]
     pub startup: Option<Startup>,
     /// Which servers start immediately.
+    #[doc(hidden)]
     pub start: StartPolicy,
     /// How many servers may be starting at once; others wait.
+    #[doc(hidden)]
     pub start_permits: StartPermits,
     /// The pause before a failed start of a lenient server is retried without a call; it doubles with every
     /// failure. `None`: only calls retry.
     pub try_again: Option<Duration>,
     /// The application reports servers that did not start, so the log does not.
+    #[doc(hidden)]
     pub reports_starts: bool,
     /// How long tool lists are valid; `None` freezes those of strict servers when all servers start at once.
+    #[doc(hidden)]
     pub snapshot: Option<SnapshotMode>,
     /// The age at which live tool lists are fetched again without a notification. `None`: only after a
     /// notification.
     pub list_ttl: Option<Duration>,
     /// Caches results of tools that are annotated as read-only and idempotent, for equal calls of the same
     /// owner (`CallingClient::owner`; calls without a client share one owner). `None`: no results are cached.
+    #[doc(hidden)]
     pub results: Option<ResultCaching>,
     /// Programs have only tools that are annotated as read-only, including those of the application. The
     /// application's private tools are exempt, since programs cannot call them.
@@ -71,16 +78,20 @@ pub struct RuntimeConfig {
     /// Which calls may be made. `None`: all.
     pub policy: Option<Arc<Policy>>,
     /// Who approves calls that the policy asks about, next to the client.
+    #[doc(hidden)]
     pub approvals: ApprovalSettings,
     /// Tools as they were reviewed. `None`: tools are not compared.
+    #[doc(hidden)]
     pub pins: Option<Arc<Pins>>,
     /// Isolate workers; 0 means one per core.
     pub workers: usize,
     /// Niceness of the workers' threads (Linux): how far they yield a core to other threads. A few steps are
     /// right when clients wait for other threads of this process: those threads then get the core at once, and
     /// not at the next tick of the system's clock.
+    #[doc(hidden)]
     pub niceness: u8,
     /// How much runs at once.
+    #[doc(hidden)]
     pub load: Capacity,
     /// Size of the cache of compiled programs; 0 turns it off.
     pub cache_bytes: usize,
@@ -92,18 +103,24 @@ pub struct RuntimeConfig {
     /// nothing is remembered.
     pub state_folder: Option<PathBuf>,
     /// Logins at servers: where they are stored.
+    #[doc(hidden)]
     pub logins: LoginOptions,
     /// How far shapes of results are remembered.
+    #[doc(hidden)]
     pub learned_shapes: LearnedShapes,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
     /// The features of the client that upstreams may use.
+    #[doc(hidden)]
     pub client: ClientFeatures,
     /// Is notified of servers as they start.
+    #[doc(hidden)]
     pub observer: Option<Observer>,
     /// Records every run in a folder.
+    #[doc(hidden)]
     pub record: Option<Recorder>,
     /// Stores runs that change something, so that they outlive this process.
+    #[doc(hidden)]
     pub state: Option<DurableRuns>,
     /// This process has no children except those of this runtime. Then processes that its servers leave
     /// behind are reparented to it, ended and reaped (Linux). Existing children are left alone.

@@ -2,7 +2,6 @@
 
 use super::{Ticket, log_level};
 use crate::observe::OpenRecord;
-use crate::protocol::arguments::GivenArguments;
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::{Meta, Params};
@@ -64,7 +63,7 @@ impl<'r> RequestedCall<'r> {
     }
 
     pub(super) fn key(&self) -> CallKey {
-        CallKey::new(self.tool(), self.params.arguments.as_ref().map(GivenArguments::text))
+        CallKey::new(self.tool(), self.params.arguments.map(Raw::get))
     }
 
     /// The state of a parked run that this request goes on with. A tool that keeps state reads it itself.

@@ -17,12 +17,11 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply_with_text;
 use crate::answer::record::{EvalEnding, Record};
 use crate::answer::{CallSummary, RefusalReason, ToolResult, refused};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use engines::OwnerEngines;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::Outcome;
 use ptc_engine::Runtime;
-use ptc_engine::guest::{asking, traced};
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::{NamespacePermit, ScriptRun};
@@ -119,12 +118,8 @@ impl ExecuteProgram {
     ///
     /// # Errors
     /// The message about the first fault.
-    fn check(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-    ) -> Result<CheckedScript, String> {
-        let text = arguments.map_or("{}", |arguments| arguments.text());
+    fn check(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Result<CheckedScript, String> {
+        let text = arguments.map_or("{}", Raw::get);
         let ScriptArguments { code, session_id, end_session } = serde_json::from_str(text)
             .map_err(|error| format!("execute_program takes {{\"code\": \"…\"}}: {error}"))?;
         let most = self.limits.limits.max_program_bytes;
@@ -186,12 +181,7 @@ impl Tool for ExecuteProgram {
         }
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let asked = match self.check(arguments, call) {
             Ok(asked) => asked,
             Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),
@@ -203,7 +193,7 @@ impl Tool for ExecuteProgram {
         let run = ScriptRun { engine, broker, functions, script, source_name, replayed: None, permit };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
-            let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
+            let run = run.into_run().traced(call.trace.clone()).asking(reporter.caller());
             let watcher = follow(reporter, move |reporter, outcome| {
                 for line in &outcome.stderr {
                     tracing::info!("a script wrote to stderr: {line}");
@@ -215,7 +205,7 @@ impl Tool for ExecuteProgram {
                 let result = result(call.profile, &outcome, &record, session.as_ref());
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
-            let submitted = runtime.submit_guest(limits, guest, watcher);
+            let submitted = runtime.submit_async(limits, run, watcher);
             Box::new(move || submitted.cancel())
         }))
     }

@@ -6,11 +6,11 @@ use super::lisp_eval::{Evaluator, Shape, program_job};
 use super::{Begun, CallContext, Definition, Facts, Job, Responder, TaskSupport, Tool, ToolAnnotations};
 use crate::answer::caps::Profile;
 use crate::answer::record::run_options;
-use crate::answer::schema::Schema;
 use crate::answer::{RefusalReason, refused};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
+use ptc_calls::schema::output::Schema;
 use ptc_engine::{ExportHints, ExposedExport, Prelude};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -160,13 +160,8 @@ impl Tool for ExposedTool {
         }
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let text = arguments.map_or("{}", |arguments| arguments.text());
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let text = arguments.map_or("{}", Raw::get);
         let (program, context) = match arguments::program(&self.export, &self.input, &self.name, text) {
             Ok(parts) => parts,
             Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),

@@ -16,7 +16,7 @@ use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer, ToolResult};
 use crate::observe::CallRecorder;
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use ptc_base::tasks::{self, TaskOwner};
 use question::Question;
 use serde_json::{Map, Value, json};
@@ -81,12 +81,7 @@ impl Tool for LispDebug {
         }
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let question = match Question::read(arguments) {
             Ok(question) => question,
             Err(message) => return reply.with(&refused(&message)),

@@ -1,6 +1,6 @@
 //! The arguments of `lisp_debug`, checked in a fixed order.
 
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use crate::redact;
 use ptc_base::secrets::Cut;
 use serde_json::{Map, Value};
@@ -44,10 +44,10 @@ pub(super) struct CallFilter {
 
 impl Question {
     /// Reads the arguments. The error is the message of an `args_error`.
-    pub(super) fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Question, String> {
+    pub(super) fn read(arguments: Option<Raw<'_>>) -> Result<Question, String> {
         // A value that is not an object counts as no arguments.
         let fields: Map<String, Value> =
-            arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
+            arguments.and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
         let op = match fields.get("op").filter(|op| !op.is_null()) {
             None => return Err(format!("argument `op` is required (one of: {})", OPS.join(", "))),
             Some(op) => op,
@@ -107,13 +107,12 @@ fn repeated(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::borrowed::Raw;
     use serde_json::json;
     use serde_json::value::to_raw_value;
 
     fn read(arguments: Value) -> Result<Question, String> {
         let raw = to_raw_value(&arguments).expect("JSON");
-        Question::read(Some(&GivenArguments::whole(Raw::from(&*raw))))
+        Question::read(Some(Raw::from(&*raw)))
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
-use crate::answer::schema::{MAX_SCHEMA_BYTES, Schema};
-use crate::protocol::arguments::{ArgumentMember, GivenArguments};
 use crate::protocol::borrowed::{Raw, Text, present};
 use ptc_calls::limits::Limits;
+use ptc_calls::schema::output::{MAX_SCHEMA_BYTES, Schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -46,14 +45,12 @@ enum ProgramArgument<'a> {
 }
 
 /// Checks the arguments. The error is the message of an `args_error`.
-pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let members = arguments.and_then(GivenArguments::members);
-    let arguments: EvalArguments<'_> = match arguments.map(GivenArguments::text) {
+pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
+    let arguments: EvalArguments<'_> = match arguments.map(Raw::get) {
         None | Some("null") => EvalArguments::default(),
-        Some(text) if text.starts_with('{') => match members.and_then(read_common) {
-            Some(arguments) => arguments,
-            None => serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?,
-        },
+        Some(text) if text.starts_with('{') => {
+            serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?
+        }
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
     let program = check_program(arguments.program, limits.max_program_bytes)?;
@@ -78,32 +75,6 @@ pub(super) fn memo(schema: Option<Raw<'_>>) -> String {
 pub(super) fn schema_of(memo: &str) -> Option<Option<Schema>> {
     let value: serde_json::Value = serde_json::from_str(memo).ok()?;
     if value.is_null() { Some(None) } else { Schema::parse(&value).ok().map(Some) }
-}
-
-/// Reads arguments of the common shape without serde; `None` means that serde has to read them.
-#[inline]
-fn read_common<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
-    let mut arguments = EvalArguments::default();
-    for member in members {
-        let ArgumentMember { key, value, .. } = member;
-        let place = match *key {
-            b"program" => {
-                let ProgramArgument::Absent = arguments.program else { return None };
-                arguments.program = ProgramArgument::Text(member.string()?);
-                continue;
-            }
-            b"context" => &mut arguments.context,
-            b"output_schema" => &mut arguments.output_schema,
-            b"signature" => return None,
-            _ => continue,
-        };
-        // Serde reports a repeated member, and handles null, which has its own meaning.
-        if place.is_some() || value.get() == "null" {
-            return None;
-        }
-        *place = Some(*value);
-    }
-    Some(arguments)
 }
 
 fn check_program(program: ProgramArgument<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
@@ -266,9 +237,9 @@ mod tests {
     use super::*;
 
     fn message(arguments: &str) -> String {
-        let raw: GivenArguments<'_> = serde_json::from_str(arguments).expect("JSON");
+        let raw: Raw<'_> = serde_json::from_str(arguments).expect("JSON");
         let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
-        let call = read(Some(&raw), &limits);
+        let call = read(Some(raw), &limits);
         let context =
             call.and_then(|call| call.context.map(|raw| read_context(raw, 40).map(drop)).transpose());
         context.map_or_else(|message| message, |_| "ok".into())

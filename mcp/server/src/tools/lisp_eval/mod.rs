@@ -19,15 +19,14 @@ use super::{Begun, CallContext, Definition, Facts, Responder, Started, TaskSuppo
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
-use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, RefusalReason, refused};
-use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use arguments::{EvalCall, memo, read_context, schema_of};
 use ptc_calls::journal::Keepable;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::Outcome;
+use ptc_calls::schema::output::Schema;
 use ptc_calls::watcher::RunWatcher;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -71,12 +70,7 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let EvalCall { program, context, schema, schema_text } =
             match arguments::read(arguments, &self.limits) {
                 Ok(call) => call,

@@ -4,7 +4,7 @@ use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::caps::Profile;
 use crate::answer::{Content, RefusalReason, ToolResult, refused};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use ptc_base::tasks::{self, TaskOwner};
 use serde::Deserialize;
 use serde_json::json;
@@ -126,13 +126,8 @@ impl Tool for LispRun {
         }
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let text = arguments.map_or("{}", |arguments| arguments.text());
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let text = arguments.map_or("{}", Raw::get);
         let RunArguments { run_id, action, wait_ms } = match serde_json::from_str(text) {
             Ok(arguments) => arguments,
             Err(error) => {

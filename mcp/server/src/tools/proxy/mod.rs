@@ -32,7 +32,7 @@ use super::{
     Begun, CallContext, Definition, Facts, Responder, SessionTag, Tool, ToolAnnotations, ToolAnswer,
 };
 use crate::answer::{CallSummary, RefusalReason};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use answer::ProxyAnswer;
 use fields::{CallFields, ProxyAction};
 use ptc_base::tasks::{self, TaskOwner};
@@ -40,7 +40,7 @@ use ptc_calls::asker::CallOrigin;
 use ptc_calls::limits::Limits;
 use ptc_calls::run::account::RunAccount;
 use ptc_engine::Runtime;
-use ptc_engine::guest::{asking, async_guest, interrupted, traced};
+use ptc_engine::guest::{AsyncRun, interrupted};
 use retained::Caller;
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
@@ -125,13 +125,8 @@ impl Tool for ProxyDispatch {
         self.storage.results.end(session);
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let given = match CallFields::read(arguments.map_or("{}", |arguments| arguments.text())) {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let given = match CallFields::read(arguments.map_or("{}", Raw::get)) {
             Ok(given) => given,
             Err(message) => {
                 let answer = ProxyAnswer::error(RefusalReason::ArgsError.name(), message);
@@ -143,18 +138,18 @@ impl Tool for ProxyDispatch {
         let (storage, caller, trace) = (self.storage.clone(), Caller::from_call(call), call.trace.clone());
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
-            let guest = async_guest(interrupted, move |account| async move {
+            let run = AsyncRun::new(interrupted, move |account| async move {
                 account.set_origin(CallOrigin::Direct);
                 act(&worker, &account, (&storage, caller), &given).await.ending()
             });
-            let guest = asking(traced(guest, trace), reporter.caller());
+            let run = run.traced(trace).asking(reporter.caller());
             let watcher = follow(reporter, move |reporter, mut outcome| {
                 let answer = ProxyAnswer::from_outcome(&mut outcome);
                 let summary = answer.summary(&outcome);
                 let result = answer.result(profile, &outcome);
                 reporter.ended(&ToolAnswer { summary, ..result.into() });
             });
-            let submitted = runtime.submit_guest(limits, guest, watcher);
+            let submitted = runtime.submit_async(limits, run, watcher);
             Box::new(move || submitted.cancel())
         }))
     }

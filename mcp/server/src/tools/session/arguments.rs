@@ -1,6 +1,6 @@
 //! The arguments of session tools, and their faults. Messages never repeat a client's value.
 
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use serde_json::{Map, Value};
 
 /// Why a call of a session tool failed.
@@ -69,8 +69,8 @@ pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Reads the arguments.
-    pub fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Fields, SessionFault> {
-        match serde_json::from_str(arguments.map_or("{}", |arguments| arguments.text())) {
+    pub fn read(arguments: Option<Raw<'_>>) -> Result<Fields, SessionFault> {
+        match serde_json::from_str(arguments.map_or("{}", Raw::get)) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(Value::Null) => Ok(Fields(Map::new())),
             Ok(_) | Err(_) => Err(SessionFault::arguments("arguments must be an object")),

@@ -7,9 +7,8 @@ use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
-use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, Content, SessionEntry, ToolResult};
-use crate::protocol::arguments::GivenArguments;
+use crate::protocol::Raw;
 use crate::tools::job::{Cancel, Job, Reporter, follow};
 use crate::tools::lisp_eval::description::session_description;
 use crate::tools::log;
@@ -21,6 +20,7 @@ use ptc_calls::journal::RunJournal;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
+use ptc_calls::schema::output::Schema;
 use ptc_engine::session::{Accept, SessionBusy, SessionPermit};
 use ptc_vm::Class;
 use serde_json::{Map, Value, json};
@@ -58,7 +58,7 @@ impl SessionEval {
         SessionEval { table }
     }
 
-    fn check(&self, arguments: Option<&GivenArguments<'_>>) -> Result<CheckedCall, SessionFault> {
+    fn check(&self, arguments: Option<Raw<'_>>) -> Result<CheckedCall, SessionFault> {
         let fields = Fields::read(arguments)?;
         let id = fields.session_id()?;
         let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
@@ -157,12 +157,7 @@ impl Tool for SessionEval {
         }
     }
 
-    fn begin(
-        &self,
-        arguments: Option<&GivenArguments<'_>>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let begun = self.check(arguments).and_then(|asked| Ok((self.start(call.owner, &asked.id)?, asked)));
         let (start, CheckedCall { program, context, schema, .. }) = match begun {
             Ok(begun) => begun,

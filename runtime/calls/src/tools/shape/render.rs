@@ -1,7 +1,7 @@
 //! Shapes as text, in the notation of signatures.
 
 use super::{Items, Learned, Lengths, MapShape, Scalars, Shape};
-use crate::tools::schema::key;
+use crate::tools::key::key;
 use std::fmt::Write as _;
 
 /// Length limit of a rendered shape, in bytes. A longer one is shown with fewer levels.

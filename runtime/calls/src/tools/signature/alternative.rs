@@ -1,7 +1,7 @@
 //! One alternative of a schema, reduced to members and limits.
 
 use super::types::TypeId;
-use crate::tools::schema::{member, type_of};
+use crate::schema::{member, type_of};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

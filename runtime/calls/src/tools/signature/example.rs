@@ -2,7 +2,7 @@
 
 use super::alternative::{Constraint, Demand, Plain};
 use super::variants::Variants;
-use crate::tools::schema::key;
+use crate::tools::key::key;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value as Json;
 

@@ -2,7 +2,7 @@
 
 use super::alternative::Plain;
 use super::detail::Content;
-use crate::tools::schema::type_of;
+use crate::schema::type_of;
 use serde_json::Value as Json;
 
 /// Constraints of a value.

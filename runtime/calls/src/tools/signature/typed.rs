@@ -22,7 +22,7 @@ use super::facts::{Facts, enumeration, is_name, range, refused, union, within};
 use super::said;
 use super::types::{TypeId, TypeUses, whole_type};
 use super::variants::{MOST_LOOKED_AT, Variants};
-use crate::tools::schema::key;
+use crate::tools::key::key;
 use crate::tools::tool::is_text;
 use serde_json::Value as Json;
 use std::cell::RefCell;

@@ -7,7 +7,7 @@
 
 use super::alternative::{Constraint, Plain, names, own};
 use super::types::{NamedTypes, TypeId};
-use crate::tools::schema::member;
+use crate::schema::member;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -272,7 +272,7 @@ impl Execution {
                 self.note_end(call, || Some(error.recorded()));
             }
             Reply::Permit(Ok(_)) | Reply::Started => self.note_end(call, || None),
-            Reply::Looked(_) | Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
+            Reply::Looked(_) | Reply::Payload(Ok(_)) => {}
         }
     }
 

@@ -587,7 +587,7 @@ impl Execution {
                 drop(held);
             }
             // Arguments of a program are encoded before they are sent, so these replies do not occur.
-            Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
+            Reply::Payload(Ok(_)) => {}
         }
     }
 }

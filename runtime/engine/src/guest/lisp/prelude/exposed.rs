@@ -55,6 +55,7 @@ impl ExportHints {
 
 impl Prelude {
     /// Its exports that say how they are offered as tools.
+    #[doc(hidden)]
     pub fn exposed(&self) -> impl Iterator<Item = ExposedExport> {
         self.exports().filter_map(|export| {
             let tool = export.compiled.tool.as_ref()?;
@@ -74,6 +75,7 @@ impl Prelude {
     }
 
     /// What a call of an export may do, from the literal calls of its code and what is known of their tools.
+    #[doc(hidden)]
     pub fn hints(&self, reference: &str, catalog: &Catalog) -> ExportHints {
         self.find(reference).map_or(ExportHints::UNKNOWN, |export| hints(export, catalog))
     }

@@ -26,6 +26,7 @@ const HINT: &str = ";; There may be more: (ns-publics 'ns), (dir 'ns), (doc 'ns/
 
 impl Prelude {
     /// The text; the same for the same prelude. `None` when no export is meant for prompts.
+    #[doc(hidden)]
     pub fn inventory(&self) -> Option<String> {
         let mut blocks = vec![TITLE.to_owned(), HOW.to_owned()];
         let (mut bytes, mut left_out) = (0, Vec::new());

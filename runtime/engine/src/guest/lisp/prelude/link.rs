@@ -92,6 +92,7 @@ impl Prelude {
     }
 
     /// The upstream servers that a program can call through it.
+    #[doc(hidden)]
     pub fn servers(&self, program: &Program) -> ServersUsed {
         let mut servers = ServersUsed::default();
         for number in self.named_by(program) {

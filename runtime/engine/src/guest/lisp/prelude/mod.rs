@@ -164,6 +164,7 @@ impl Prelude {
     ///
     /// # Errors
     /// The first text that does not compile; a namespace that two of them declare.
+    #[doc(hidden)]
     pub fn compose(sources: Vec<PreludeSource>) -> Result<Prelude, PreludeError> {
         Prelude::compose_until(sources, &Interrupt::default())
     }
@@ -217,6 +218,7 @@ impl Prelude {
 
     /// The same prelude for a restricted view of the servers: exports that need others are removed.
     #[must_use]
+    #[doc(hidden)]
     pub fn restricted_to(&self, servers: &ServerNames) -> Prelude {
         let mut part = self.clone();
         for definition in &mut part.definitions {
@@ -345,6 +347,7 @@ impl Prelude {
     }
 
     /// The namespaces that programs may refer to.
+    #[doc(hidden)]
     pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
         self.namespaces.iter().map(|attached| &attached.namespace)
     }
@@ -355,11 +358,13 @@ impl Prelude {
     }
 
     /// SHA-256 of its interface, in hexadecimal: it changes with its exports and not with their code.
+    #[doc(hidden)]
     pub fn artifact_hash(&self) -> &str {
         &self.artifact_hash
     }
 
     /// Warnings about its texts.
+    #[doc(hidden)]
     pub fn warnings(&self) -> impl Iterator<Item = (&PreludeSource, &Diagnostic)> {
         self.warnings.iter().map(|(component, warning)| (&self.components[*component].source, warning))
     }

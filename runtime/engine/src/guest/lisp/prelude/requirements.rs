@@ -74,6 +74,7 @@ impl Prelude {
 
     /// The prelude as shown when these tools are known: an export over a tool that changes something is not
     /// shown as reading, whatever its text declares. `None` when nothing differs.
+    #[doc(hidden)]
     pub fn seen_with(&self, catalog: &Catalog) -> Option<Prelude> {
         let mut seen: Option<Prelude> = None;
         for (at, definition) in self.definitions.iter().enumerate() {
@@ -87,6 +88,7 @@ impl Prelude {
 
     /// Exports that declare to read only and call a tool that declares to change something: references of
     /// both.
+    #[doc(hidden)]
     pub fn contradictions(&self, catalog: &Catalog) -> Vec<(&str, &str)> {
         let exports = self.exports();
         exports.filter_map(|it| Some((&*it.reference, self.contradiction(it, catalog)?))).collect()

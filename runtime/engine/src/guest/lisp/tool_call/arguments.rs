@@ -8,9 +8,9 @@
 
 use super::{fault, programmer_fault};
 use foldhash::quality::RandomState;
+use ptc_calls::schema::judge::{Judge, Names, ValueShape, below, items, mismatch};
 use ptc_calls::tools::UpstreamTool;
 use ptc_calls::tools::call_messages::{Notation, Path, Problem, rejected, review, undeclared_note};
-use ptc_calls::tools::expectation::{Judge, Names, ValueShape, below, items, mismatch};
 use ptc_vm::memory::{Dropped, Item, List};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::value::set::SetNode;

@@ -4,11 +4,11 @@
 use super::parse::syntax;
 use crate::broker::ToolBroker;
 use ptc_base::secrets::{Cut, dotted};
+use ptc_calls::schema::judge::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
 use ptc_calls::tools::call_messages::{
     Notation, Path, Problem, WrongCall, configured, no_such_server, no_such_tool, refused_tool,
     undeclared_note,
 };
-use ptc_calls::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
 use ptc_calls::tools::suggest::nearest;
 use ptc_calls::tools::{Catalog, LookUp, Refusal, UpstreamTool};
 use ptc_compiler::meter::Meter;

@@ -3,7 +3,7 @@
 //!
 //! Everything unusual or wrong is left to that function, which reports errors.
 
-use ptc_calls::tools::{PlainArguments, PlainKind};
+use ptc_calls::schema::{PlainArguments, PlainKind};
 use ptc_vm::{Context, Fault, Value};
 
 /// Length limit of a text, in bytes.

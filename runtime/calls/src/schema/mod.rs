@@ -1,6 +1,19 @@
-//! Reads JSON Schemas: references, alternatives, and one word for the type of each argument.
+//! Reads JSON Schemas. No other code interprets them; `tools/signature` writes them down for programs.
+//!
+//! # Layout
+//! - this file: references, alternatives, and one word for the type of each argument
+//! - [`judge`]: one value, and the names of an object, against any schema; what is not understood is accepted
+//! - `plain`: the same for objects of scalars, which most tools of applications take
+//! - [`output`]: the strict subset that `output_schema` may use; `validate`: a result against it
 
-use super::visible::literal;
+pub mod judge;
+pub mod output;
+mod plain;
+mod validate;
+
+pub use plain::{PlainArguments, PlainKind};
+pub use validate::validate;
+
 use serde_json::Value as Json;
 
 /// Limit of references that are followed: `$ref` may point in a circle.
@@ -113,16 +126,6 @@ fn union(words: impl Iterator<Item = String>) -> String {
         seen.retain(|word| word != "null");
     }
     if seen.is_empty() { "any".to_owned() } else { seen.join("|") }
-}
-
-/// A property name as a program writes the key: a keyword where possible, else a string.
-pub(crate) fn key(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*+!?<>=".contains(c);
-    if !name.is_empty() && name.chars().all(plain) && !name.ends_with('.') {
-        format!(":{name}")
-    } else {
-        literal(name)
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Decides whether one value matches a JSON Schema, without looking at its members: type, enumeration,
 //! constant. Everything that is not understood is accepted; the upstream decides about that.
 
-use super::schema::{alternatives, member, resolve, word};
+use super::{alternatives, member, resolve, word};
 use ptc_base::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;

@@ -4,7 +4,8 @@
 //! and a property is also found under its kebab-case name (`:user-id` for `user_id`). The validated value has
 //! the client's spelling.
 
-use super::schema::{ObjectSchema, Schema};
+use super::output::{ObjectSchema, Schema};
+use super::type_of;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -162,16 +163,9 @@ fn is_integer(value: &Value) -> bool {
     matches!(value, Value::Number(number) if number.is_i64() || number.is_u64())
 }
 
+/// The type of a value, with `nil` for null, as programs write it.
 fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nil",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    if value.is_null() { "nil" } else { type_of(value) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A fast check for plain schemas, which only name arguments with scalar types. Most functions of
 //! applications have one.
 
-use super::schema::member;
+use super::member;
 use serde_json::Value as Json;
 
 /// Limit of arguments: a bit of a word for each.

@@ -1,0 +1,13 @@
+//! Names of properties as programs write them.
+
+use super::visible::literal;
+
+/// A property name as a program writes the key: a keyword where possible, else a string.
+pub(crate) fn key(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*+!?<>=".contains(c);
+    if !name.is_empty() && name.chars().all(plain) && !name.ends_with('.') {
+        format!(":{name}")
+    } else {
+        literal(name)
+    }
+}

@@ -1,0 +1,112 @@
+//! Runs on the I/O runtime. Each is one task, which holds the account of its run and watches its deadline.
+
+use super::queue::RunHandle;
+use super::work::finish;
+use crate::guest::AsyncRun;
+use ptc_base::tasks::{self, TaskOwner, contained};
+use ptc_calls::run::account::RunAccount;
+use ptc_calls::run::limits::Limits;
+use ptc_calls::run::outcome::{Ending, Failure};
+use ptc_calls::run::watcher::Recipient;
+use ptc_vm::InterruptKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+/// The shortest pause between two looks at the clock of a run, which stands still while a server starts.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Starts runs on the I/O runtime and stops them.
+pub(crate) struct AsyncRuns {
+    io: Handle,
+    /// True once the runtime shuts down. Each run holds a receiver until its end.
+    stopping: watch::Sender<bool>,
+}
+
+impl AsyncRuns {
+    pub(crate) fn new(io: Handle) -> AsyncRuns {
+        AsyncRuns { io, stopping: watch::Sender::new(false) }
+    }
+
+    /// Starts a run. Its recipient gets the outcome, whatever happens.
+    pub(crate) fn start(&self, run: AsyncRun, limits: Limits, handle: Arc<RunHandle>, recipient: Recipient) {
+        let stopping = self.stopping.subscribe();
+        let _io = self.io.enter();
+        tasks::spawn(TaskOwner::Run, drive(run, limits, handle, recipient, stopping));
+    }
+
+    /// Cancels all runs, and those that begin later.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Waits until no run is left.
+    pub(crate) async fn ended(&self) {
+        self.stopping.closed().await;
+    }
+}
+
+async fn drive(
+    mut run: AsyncRun,
+    limits: Limits,
+    handle: Arc<RunHandle>,
+    mut recipient: Recipient,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let account = Arc::new(RunAccount::new(limits, handle.interrupt.clone()));
+    recipient.entered(&account);
+    if let Some(listener) = recipient.progress_listener() {
+        account.set_progress_listener(listener);
+    }
+    recipient.begun();
+    let cancelled = Arc::new(Notify::new());
+    if !handle.pin_to_io(&cancelled) {
+        return finish(&account, recipient, Ending::failed(Failure::cancelled()));
+    }
+    run.introduce(&account);
+    let AsyncRun { work, interrupted, .. } = run;
+    recipient.suspended(account.held_bytes());
+    // The future is made inside, so that a panic in that is contained as well.
+    let work = contained(async { work(account.clone()).await });
+    // The work is dropped before its end is made, so that nothing of it runs on.
+    let ended = tokio::select! {
+        biased;
+        kind = interrupt(&account, &cancelled, &mut stopping) => Err(kind),
+        ended = work => Ok(ended),
+    };
+    for call in 1..=account.calls_answered() {
+        recipient.call_ended(call);
+    }
+    let ending = match ended {
+        Ok(Ok(ending)) => ending,
+        Ok(Err(_)) => Ending::failed(Failure::defect("a run on the I/O runtime failed")),
+        Err(kind) => interrupted(kind, account.limits()),
+    };
+    finish(&account, recipient, ending);
+}
+
+/// Waits until the run is interrupted: by its caller, by its deadline, or because the runtime shuts down.
+async fn interrupt(
+    account: &RunAccount,
+    cancelled: &Notify,
+    stopping: &mut watch::Receiver<bool>,
+) -> InterruptKind {
+    loop {
+        if let Some(kind) = account.interrupted() {
+            return kind;
+        }
+        if account.is_overdue(Instant::now()) {
+            account.interrupt(InterruptKind::Deadline);
+            continue;
+        }
+        // The clock of a run may have stood still meanwhile, and may still do so: then the loop goes on.
+        let pause = account.time_left().max(SHORTEST);
+        tokio::select! {
+            () = cancelled.notified() => account.interrupt(InterruptKind::Cancelled),
+            () = sleep(pause) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => account.interrupt(InterruptKind::Cancelled),
+        }
+    }
+}
