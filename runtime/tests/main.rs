@@ -3,6 +3,7 @@
 mod agent;
 mod agent_limits;
 mod agent_troubles;
+mod async_runs;
 mod common;
 mod conversations;
 mod dependencies;

@@ -26,18 +26,30 @@ pub fn path() -> &'static Path {
         if let Some(given) = std::env::var_os("PTC_BIN") {
             return given.into();
         }
-        build(
-            build_dir().join("ptc"),
-            &["vm/src", "compiler/src", "runtime/src", "runtime/python/src", "mcp/src"],
-            ["--bin", "ptc"],
-        )
+        build(build_dir().join("ptc"), &sources(), ["--bin", "ptc"])
     })
 }
 
 /// An example of the server's library; built first if it is absent or older than its sources.
 pub fn server_example(name: &str) -> PathBuf {
-    let sources = ["vm/src", "compiler/src", "runtime/src", "runtime/python/src", "mcp/src", "mcp/examples"];
+    let mut sources = sources();
+    sources.push(workspace().join("mcp/examples"));
     build(build_dir().join("examples").join(name), &sources, ["--example", name])
+}
+
+/// The source folders of the crates behind the binary: `vm/src`, `runtime/python/src` and so on.
+fn sources() -> Vec<PathBuf> {
+    let crates = ["vm", "compiler", "runtime", "mcp"].map(|folder| workspace().join(folder));
+    let nested = crates
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    crates
+        .iter()
+        .cloned()
+        .chain(nested)
+        .map(|folder| folder.join("src"))
+        .filter(|folder| folder.is_dir())
+        .collect()
 }
 
 fn newest(dir: &Path) -> SystemTime {
@@ -53,10 +65,10 @@ fn newest(dir: &Path) -> SystemTime {
 
 /// Builds a binary that is absent or older than its sources. With features, cargo decides: the file's age does not
 /// say which features it was built with.
-fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
+fn build(path: PathBuf, sources: &[PathBuf], target: [&str; 2]) -> PathBuf {
     let built =
         std::fs::metadata(&path).and_then(|data| data.modified()).ok().filter(|_| !cfg!(feature = "monty"));
-    if built.is_some_and(|built| sources.iter().all(|dir| newest(&workspace().join(dir)) <= built)) {
+    if built.is_some_and(|built| sources.iter().all(|dir| newest(dir) <= built)) {
         return path;
     }
     let dir = build_dir();

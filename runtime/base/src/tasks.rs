@@ -6,6 +6,7 @@
 //! have not ended.
 
 use ptc_vm::{Interrupt, InterruptKind};
+use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -86,6 +87,12 @@ impl StopFlag {
     pub fn interrupt(&self) -> &Interrupt {
         &self.0
     }
+}
+
+/// The text of a panic that was caught.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown")
 }
 
 /// A future that catches its own panics, including those of its drop: work of an application must not end the

@@ -3,7 +3,7 @@
 use super::queue::RunHandle;
 use super::work::finish;
 use crate::guest::AsyncRun;
-use ptc_base::tasks::{self, TaskOwner, contained};
+use ptc_base::tasks::{self, TaskOwner, contained, panic_text};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::outcome::{Ending, Failure};
@@ -81,7 +81,11 @@ async fn drive(
     }
     let ending = match ended {
         Ok(Ok(ending)) => ending,
-        Ok(Err(_)) => Ending::failed(Failure::defect("a run on the I/O runtime failed")),
+        Ok(Err(panic)) => {
+            let text = panic_text(&*panic);
+            tracing::error!(panic = text, "a run hit a defect");
+            Ending::failed(Failure::defect(&format!("internal defect: {text}")))
+        }
         Err(kind) => interrupted(kind, account.limits()),
     };
     finish(&account, recipient, ending);

@@ -10,6 +10,7 @@
 
 use corosensei::stack::DefaultStack;
 use corosensei::{CoroutineResult, Yielder};
+use ptc_base::tasks::panic_text;
 use ptc_vm::{Preempt, Preemption};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,11 +212,7 @@ fn end<T: Task>(mut coroutine: Coroutine<T>) {
 /// A panic ends only the program that caused it.
 fn guarded<T: Task>(task: &mut T) -> T::Done {
     catch_unwind(AssertUnwindSafe(|| task.run())).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("unknown");
+        let text = panic_text(&*panic);
         tracing::error!(panic = text, "a program hit a defect");
         task.abandon(&format!("internal defect: {text}"))
     })

@@ -1,0 +1,131 @@
+//! Runs on the I/O runtime: limits, cancellation, defects and shutdown are those of every run, and no worker is needed.
+
+use ptc_calls::limits::Limits;
+use ptc_calls::outcome::{Ending, Outcome, RenderedValue};
+use ptc_calls::watcher::RunWatcher;
+use ptc_engine::guest::{AsyncRun, interrupted};
+use ptc_engine::{Runtime, RuntimeConfig};
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+async fn runtime() -> Runtime {
+    Runtime::start(RuntimeConfig { workers: 1, ..RuntimeConfig::default() }).await.expect("a runtime")
+}
+
+fn answer(text: &str) -> Ending {
+    Ending::with_result(Ok(RenderedValue::from_text(text.to_owned())))
+}
+
+fn reason(outcome: &Outcome) -> &str {
+    outcome.result.as_ref().map_or_else(|failure| failure.reason.raw(), |_| "answer")
+}
+
+struct Watcher(Option<oneshot::Sender<Outcome>>);
+
+impl RunWatcher for Watcher {
+    fn ended(mut self: Box<Self>, outcome: Outcome) {
+        let _ = self.0.take().expect("one end").send(outcome);
+    }
+}
+
+/// Counts the futures that were dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A run that says when it has begun, and never ends.
+fn endless(begun: &Arc<Notify>, dropped: &Arc<AtomicUsize>) -> AsyncRun {
+    let (begun, dropped) = (begun.clone(), Dropped(dropped.clone()));
+    AsyncRun::new(interrupted, move |_| async move {
+        let _dropped = dropped;
+        begun.notify_one();
+        pending::<Ending>().await
+    })
+}
+
+#[tokio::test]
+async fn it_ends_with_its_answer_while_every_worker_is_busy() {
+    let runtime = runtime().await;
+    let limits = Limits { timeout_ms: 60_000, fuel: u64::MAX, loop_limit: u64::MAX, ..Limits::default() };
+    let options = ptc_calls::RunOptions { limits, ..Default::default() };
+    let busy = runtime.run("(loop [] (recur))", options);
+    let outcome =
+        runtime.run_async(Limits::default(), AsyncRun::new(interrupted, |_| async { answer("42") })).await;
+    assert_eq!(outcome.result.expect("an answer").text, "42");
+    drop(busy);
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn its_deadline_and_its_caller_end_it_and_drop_its_work_first() {
+    let runtime = runtime().await;
+    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let limits = Limits { timeout_ms: 30, ..Limits::default() };
+    let outcome = runtime.run_async(limits, endless(&begun, &dropped)).await;
+    assert_eq!((reason(&outcome), dropped.load(Ordering::SeqCst)), ("timeout", 1));
+    assert!(outcome.usage.duration >= Duration::from_millis(30), "{:?}", outcome.usage);
+
+    begun.notified().await;
+    let (sender, ended) = oneshot::channel();
+    let long = Limits { timeout_ms: 60_000, ..Limits::default() };
+    let submitted = runtime.submit_async(long, endless(&begun, &dropped), Box::new(Watcher(Some(sender))));
+    begun.notified().await;
+    submitted.cancel();
+    assert_eq!((reason(&ended.await.expect("an end")), dropped.load(Ordering::SeqCst)), ("cancelled", 2));
+
+    // Dropping the future of a run cancels it, too.
+    let run = runtime.run_async(long, endless(&begun, &dropped));
+    begun.notified().await;
+    drop(run);
+    runtime.shutdown().await;
+    assert_eq!(dropped.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn one_that_was_cancelled_at_once_never_begins_or_is_dropped() {
+    let runtime = runtime().await;
+    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..100 {
+        let (sender, ended) = oneshot::channel();
+        let run = endless(&begun, &dropped);
+        let submitted = runtime.submit_async(Limits::default(), run, Box::new(Watcher(Some(sender))));
+        submitted.cancel();
+        assert_eq!(reason(&ended.await.expect("an end")), "cancelled");
+    }
+    assert_eq!(dropped.load(Ordering::SeqCst), 100);
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_defect_ends_it_alone() {
+    let runtime = runtime().await;
+    let broken = |_| async move { panic!("out of order") };
+    let outcome = runtime.run_async(Limits::default(), AsyncRun::new(interrupted, broken)).await;
+    let failure = outcome.result.expect_err("a defect");
+    assert_eq!(failure.message, "internal defect: out of order");
+    let outcome =
+        runtime.run_async(Limits::default(), AsyncRun::new(interrupted, |_| async { answer("1") })).await;
+    assert_eq!(reason(&outcome), "answer");
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_runtime_ends_it_and_later_ones() {
+    let runtime = runtime().await;
+    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (sender, ended) = oneshot::channel();
+    let long = Limits { timeout_ms: 60_000, ..Limits::default() };
+    let _submitted = runtime.submit_async(long, endless(&begun, &dropped), Box::new(Watcher(Some(sender))));
+    begun.notified().await;
+    runtime.shutdown().await;
+    assert_eq!(reason(&ended.await.expect("an end")), "cancelled");
+    let later = runtime.run_async(long, endless(&begun, &dropped)).await;
+    assert_eq!((reason(&later), dropped.load(Ordering::SeqCst)), ("cancelled", 2));
+}
