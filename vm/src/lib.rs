@@ -8,7 +8,6 @@
 //!
 //! - [`fault`]: why and where a program stops
 //! - [`memory`]: the resources of a program: logical bytes, fuel, time
-//! - [`regex`]: regular expressions
 //! - [`bytecode`]: instructions, compiled programs, the verifier
 //! - [`value`]: the values of programs: nodes, names, relations, bounded construction and reading
 //! - `sources`: where values come from, in runs that track it
@@ -40,7 +39,6 @@ pub mod json;
 pub mod memory;
 pub mod native;
 pub mod print;
-pub mod regex;
 mod sources;
 #[cfg(test)]
 mod testing;

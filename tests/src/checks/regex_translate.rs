@@ -1,8 +1,8 @@
 //! Checks the regular expressions against the `regex` crate on arbitrary patterns and texts.
 
 use ptc_compiler::{CompileOptions, Externals};
+use ptc_regex::{check_pattern, translated};
 use ptc_vm::bytecode::Program;
-use ptc_vm::regex::{check_pattern, translated};
 use ptc_vm::{Budget, Exit, Isolate};
 use std::sync::{Arc, LazyLock};
 

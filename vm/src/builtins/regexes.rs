@@ -8,9 +8,10 @@ use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;
-use crate::regex::{RegexNode, after};
 use crate::value::Value;
+use crate::value::regex::RegexNode;
 use crate::value::string::StringNode;
+use ptc_regex::after;
 use std::rc::Rc;
 
 const REGEX: Category = Category::Regex;

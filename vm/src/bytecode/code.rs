@@ -4,8 +4,8 @@ use super::builtin::BuiltinId;
 use super::combinator::CombinatorKind;
 use super::instruction::{Instruction, ProtoIndex};
 use crate::fault::Span;
-use crate::regex::Pattern;
 use compact_str::CompactString;
+use ptc_regex::Pattern;
 use std::borrow::Cow;
 use std::sync::Arc;
 

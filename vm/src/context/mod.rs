@@ -11,12 +11,13 @@ mod unit;
 use crate::bytecode::Arity;
 use crate::fault::Result;
 use crate::memory::account;
-use crate::regex::{self, RegexCache, RegexNode, Spans};
 use crate::sources::Tracker;
+use crate::value::regex::{RegexCache, RegexNode};
 use crate::value::{Store, Value};
 pub(crate) use function::Function;
 pub use memos::Memos;
 pub use prints::Prints;
+use ptc_regex::Spans;
 pub use remarks::Remarks;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -113,7 +114,7 @@ impl Context {
     /// # Errors
     /// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
     pub fn compile_regex(&mut self, pattern: &str) -> Result<Rc<RegexNode>> {
-        regex::compile(&mut self.store.meter, &mut self.regexes, pattern)
+        self.regexes.compile(&mut self.store.meter, pattern)
     }
 
     /// The first match of a regex that begins at byte `at` or later.

@@ -4,10 +4,11 @@ use super::Action;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::print;
-use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use crate::value::build::Text;
+use crate::value::regex::RegexNode;
 use crate::value::string::StringNode;
+use ptc_regex::after;
 use std::rc::Rc;
 
 /// The machine.

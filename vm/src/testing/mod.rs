@@ -1,7 +1,6 @@
 //! Unit tests across several modules, and their shared helpers: a context without an isolate, on a small native
 //! stack.
 
-mod agreement;
 mod arith;
 mod collections;
 mod json;

@@ -156,7 +156,7 @@ pub const FIXED: &[FixedLimit] = &[
     FixedLimit { name: "bits of an integer", most: ptc_vm::arith::MOST_BITS, reason: "arithmetic_error" },
     FixedLimit {
         name: "bytes of text for a regex that backtracks",
-        most: ptc_vm::regex::LONGEST_BACKTRACKED as u64,
+        most: ptc_regex::LONGEST_BACKTRACKED as u64,
         reason: "type_error",
     },
 ];

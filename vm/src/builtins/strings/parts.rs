@@ -6,9 +6,10 @@ use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
-use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use crate::value::read::Graphemes;
+use crate::value::regex::RegexNode;
+use ptc_regex::after;
 
 /// `(split s separator limit?)`.
 pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

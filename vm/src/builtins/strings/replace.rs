@@ -7,11 +7,12 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::replace::Replace;
 use crate::native::{Native, Step};
-use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use crate::value::build::Text;
 use crate::value::read::Graphemes;
+use crate::value::regex::RegexNode;
 use crate::value::string::StringNode;
+use ptc_regex::after;
 use std::mem::take;
 
 /// `(replace s pattern with)`; with fewer arguments it is the `replace` of collections.

@@ -13,8 +13,8 @@
 //! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element, and checks deadline and
 //!   cancellation.
 //!
-//! Exceptions: the modules below this one, and `print`, `json`, `regex`, `arith` and the relations of values, pay or
-//! poll explicitly. One payment is one poll: a text paid for by [`Store::read`] is read in one go.
+//! Exceptions: the modules below this one, and `print`, `json`, `arith`, the relations of values and the crate
+//! `ptc_regex` pay or poll explicitly. One payment is one poll: a text paid for by [`Store::read`] is read in one go.
 //! docs/design/memory-and-fuel.md lists the remaining single steps.
 
 mod arguments;

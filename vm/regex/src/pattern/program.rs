@@ -4,14 +4,15 @@
 //! paths through the program is the order of preference.
 
 use super::look::{Look, Side};
-use super::syntax::{Node, PatternError, Test};
+use super::syntax::{Node, Test};
+use crate::error::PatternError;
 
 /// Most instructions of a program: their numbers have 16 bits.
 const MOST_INSTRUCTIONS: usize = 60_000;
 
 /// An instruction; the next one follows unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Instruction {
+pub(crate) enum Instruction {
     /// One character.
     Char(char),
     /// One of a set.
@@ -59,7 +60,7 @@ pub(super) enum Instruction {
 
 /// The kind of an `Enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Enclosed {
+pub(crate) enum Enclosed {
     Ahead {
         negative: bool,
     },
@@ -76,23 +77,23 @@ pub(super) enum Enclosed {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) code: Vec<Instruction>,
+pub(crate) struct Program {
+    pub(crate) code: Vec<Instruction>,
     /// Where a match begins; the instructions before it skip the characters before a match.
-    pub(super) start: u16,
+    pub(crate) start: u16,
     /// Number of `Split` instructions.
-    pub(super) splits: usize,
+    pub(crate) splits: usize,
     /// Number of slots: two for each group, then those of loops.
-    pub(super) slots: usize,
+    pub(crate) slots: usize,
     /// Minimal and maximal lengths of look-behinds, in characters.
-    pub(super) behind: Vec<(u32, u32)>,
+    pub(crate) behind: Vec<(u32, u32)>,
     /// What all assertions together use.
-    pub(super) mask: Side,
+    pub(crate) mask: Side,
 }
 
 /// The direction in which a program reads the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Forward,
     /// From the end of a match to its beginning, without groups.
     Backward,
@@ -115,7 +116,7 @@ impl Program {
     ///
     /// # Errors
     /// A program that grows too long; the error of `pay`.
-    pub(super) fn new<E>(
+    pub(crate) fn new<E>(
         root: &Node,
         groups: u16,
         backtracking: bool,
@@ -149,7 +150,7 @@ impl Program {
         Ok(Program { start, splits, slots, behind, mask, code })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.code.len() * size_of::<Instruction>() + self.behind.len() * size_of::<(u32, u32)>()
     }
 }

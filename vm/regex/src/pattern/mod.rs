@@ -1,11 +1,32 @@
 //! Compiled patterns, with all their parts that do not change during searches.
+//!
+//! ```text
+//! text --translate--> parser's dialect --syntax--> tree with sets --program--> instructions
+//! ```
+//!
+//! `class` makes the sets of characters, `look` the assertions, `flags` says how both read the pattern. `first_bytes`
+//! is what a match can begin with.
 
-use super::LONGEST_PATTERN;
-use super::class::Set;
-use super::first_bytes::FirstBytes;
-use super::program::{Direction, Program};
-use super::syntax::{self, Node, PatternError, Syntax};
-use super::translate::translate;
+pub(crate) mod class;
+pub(crate) mod first_bytes;
+mod flags;
+pub(crate) mod look;
+pub(crate) mod program;
+mod syntax;
+mod translate;
+
+use crate::error::PatternError;
+use class::Set;
+use first_bytes::FirstBytes;
+use program::{Direction, Program};
+use std::convert::Infallible;
+use syntax::{Node, Syntax};
+use translate::translate;
+
+pub use translate::translated;
+
+/// Longest pattern in bytes.
+pub const LONGEST_PATTERN: usize = 256;
 
 /// Deepest nesting of groups, since the compiler recurses over it.
 const MOST_NESTED: u32 = 32;
@@ -95,34 +116,46 @@ impl Pattern {
     }
 
     /// Number of capturing groups.
-    pub(super) fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         usize::from(self.syntax.groups)
     }
 
     /// The number of a named group.
-    pub(super) fn group_number(&self, name: &str) -> Option<usize> {
+    pub fn group_number(&self, name: &str) -> Option<usize> {
         let row = self.syntax.names.iter().find(|(known, _)| **known == *name);
         row.map(|&(_, number)| usize::from(number))
     }
 
-    pub(super) fn program(&self) -> &Program {
+    pub(crate) fn program(&self) -> &Program {
         &self.program
     }
 
-    pub(super) fn sets(&self) -> &[Set] {
+    pub(crate) fn sets(&self) -> &[Set] {
         &self.syntax.sets
     }
 
-    pub(super) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &Node {
         &self.syntax.root
     }
 
-    pub(super) fn first(&self) -> &FirstBytes {
+    pub(crate) fn first(&self) -> &FirstBytes {
         &self.first
     }
 
-    pub(super) fn literal(&self) -> Option<&memchr::memmem::Finder<'static>> {
+    pub(crate) fn literal(&self) -> Option<&memchr::memmem::Finder<'static>> {
         self.literal.as_ref()
+    }
+}
+
+/// Checks a pattern, without metering; the error is one line without the pattern's own rendering.
+///
+/// # Errors
+/// What is wrong with the pattern.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    match Pattern::new(pattern, &mut |_| Ok::<(), Infallible>(())) {
+        Ok(_) => Ok(()),
+        Err(PatternError::Pattern(message)) => Err(message),
+        Err(PatternError::Stopped(never)) => match never {},
     }
 }
 

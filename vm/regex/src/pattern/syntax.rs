@@ -1,64 +1,15 @@
 //! Builds the syntax tree of a pattern: flags and names are resolved, classes are sets.
 
 use super::class::{Classes, Set};
+use super::flags::Flags;
 use super::look::Look;
 use super::translate::{Kind, Reference, Translated};
-use regex_syntax::ast::{Ast, Flag, Flags as AstFlags, GroupKind, RepetitionKind, RepetitionRange};
-
-/// Why there is no compiled pattern.
-#[derive(Debug)]
-pub enum PatternError<E> {
-    /// The error in the pattern, in one line.
-    Pattern(String),
-    /// `pay` refused.
-    Stopped(E),
-}
-
-impl<E> PatternError<E> {
-    pub(super) fn invalid(what: impl std::fmt::Display) -> PatternError<E> {
-        PatternError::Pattern(format!("Invalid regex: {what}"))
-    }
-}
-
-/// The flags in force at a position of the pattern.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flags {
-    pub(super) ignore_case: bool,
-    pub(super) multi_line: bool,
-    pub(super) dot_all: bool,
-    pub(super) swap_greed: bool,
-    pub(super) unicode: bool,
-    pub(super) crlf: bool,
-}
-
-impl Flags {
-    const DEFAULT: Flags = Flags {
-        ignore_case: false,
-        multi_line: false,
-        dot_all: false,
-        swap_greed: false,
-        unicode: true,
-        crlf: false,
-    };
-
-    fn change(&mut self, flags: &AstFlags) {
-        let set = |place: &mut bool, flag: Flag| {
-            if let Some(on) = flags.flag_state(flag) {
-                *place = on;
-            }
-        };
-        set(&mut self.ignore_case, Flag::CaseInsensitive);
-        set(&mut self.multi_line, Flag::MultiLine);
-        set(&mut self.dot_all, Flag::DotMatchesNewLine);
-        set(&mut self.swap_greed, Flag::SwapGreed);
-        set(&mut self.unicode, Flag::Unicode);
-        set(&mut self.crlf, Flag::CRLF);
-    }
-}
+use crate::error::PatternError;
+use regex_syntax::ast::{Ast, GroupKind, RepetitionKind, RepetitionRange};
 
 /// A part of a pattern.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Empty,
     /// Never matches.
     Fail,
@@ -105,7 +56,7 @@ pub(super) enum Node {
 
 /// The condition of a conditional.
 #[derive(Debug)]
-pub(super) enum Test {
+pub(crate) enum Test {
     /// The group has matched.
     Group(u16),
     Node(Box<Node>),
@@ -145,15 +96,15 @@ impl Length {
 
 /// The tree of a pattern.
 #[derive(Debug)]
-pub(super) struct Syntax {
-    pub(super) root: Node,
-    pub(super) sets: Vec<Set>,
+pub(crate) struct Syntax {
+    pub(crate) root: Node,
+    pub(crate) sets: Vec<Set>,
     /// Names of groups and their numbers.
-    pub(super) names: Vec<(Box<str>, u16)>,
+    pub(crate) names: Vec<(Box<str>, u16)>,
     /// Number of capturing groups.
-    pub(super) groups: u16,
+    pub(crate) groups: u16,
     /// Only the backtracking search supports all of its parts.
-    pub(super) backtracking: bool,
+    pub(crate) backtracking: bool,
 }
 
 struct Lowering<'p, 'm, P> {
@@ -176,7 +127,7 @@ struct Lowering<'p, 'm, P> {
 ///
 /// # Errors
 /// A malformed pattern; the error of `pay`.
-pub(super) fn parse<E>(
+pub(crate) fn parse<E>(
     translated: &Translated,
     most_nested: u32,
     pay: &mut impl FnMut(u64) -> Result<(), E>,
@@ -430,12 +381,4 @@ fn condition(test: Test, body: Node, length: Length, empty: bool) -> (Node, Leng
         }
     };
     (Node::Condition { test, yes: Box::new(yes), no: Box::new(no) }, length)
-}
-
-impl Flags {
-    /// Whether both flags have the same effect on a class.
-    fn same(self, other: Flags) -> bool {
-        (self.ignore_case, self.dot_all, self.unicode, self.crlf)
-            == (other.ignore_case, other.dot_all, other.unicode, other.crlf)
-    }
 }

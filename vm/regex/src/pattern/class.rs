@@ -1,20 +1,21 @@
 //! Sets of characters, built in small steps: folding the case of one large class at once takes milliseconds.
 
-use super::syntax::{Flags, PatternError};
+use super::flags::Flags;
+use crate::error::PatternError;
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetBinaryOpKind, ClassSetItem};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 /// A set of characters with fast membership tests.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(crate) struct Set {
     ascii: u128,
     /// All sorted ranges, including ASCII.
     ranges: Box<[(char, char)]>,
 }
 
 impl Set {
-    pub(super) fn new(class: &ClassUnicode) -> Set {
+    pub(crate) fn new(class: &ClassUnicode) -> Set {
         let ranges: Box<[(char, char)]> =
             class.ranges().iter().map(|range| (range.start(), range.end())).collect();
         let ascii = (0..128u8)
@@ -24,21 +25,21 @@ impl Set {
     }
 
     #[inline]
-    pub(super) fn has(&self, character: char) -> bool {
+    pub(crate) fn has(&self, character: char) -> bool {
         let code = u32::from(character);
         if code < 128 { self.ascii >> code & 1 == 1 } else { is_in(&self.ranges, character) }
     }
 
-    pub(super) fn ranges(&self) -> &[(char, char)] {
+    pub(crate) fn ranges(&self) -> &[(char, char)] {
         &self.ranges
     }
 
     /// The set's bits for the characters below 128.
-    pub(super) fn ascii(&self) -> u128 {
+    pub(crate) fn ascii(&self) -> u128 {
         self.ascii
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of::<Set>() + size_of_val(&*self.ranges)
     }
 }
@@ -52,19 +53,19 @@ fn is_in(ranges: &[(char, char)], character: char) -> bool {
 const FOLD_STEP: u32 = 8_192;
 
 /// Builds the character classes of one pattern, each kind once.
-pub(super) struct Classes<'p> {
+pub(crate) struct Classes<'p> {
     pattern: &'p str,
     /// Classes by their notation and the flag that ignores case.
     known: Vec<(&'p str, bool, ClassUnicode)>,
 }
 
 impl<'p> Classes<'p> {
-    pub(super) fn new(pattern: &'p str) -> Classes<'p> {
+    pub(crate) fn new(pattern: &'p str) -> Classes<'p> {
         Classes { pattern, known: Vec::new() }
     }
 
     /// The class of a leaf of the syntax tree: a shorthand, a property or a bracket.
-    pub(super) fn class<E>(
+    pub(crate) fn class<E>(
         &mut self,
         node: &Ast,
         flags: Flags,

@@ -5,16 +5,16 @@
 //! have no such bound, so each step is paid for, and a search has a limit of steps. The stack of untried paths is on
 //! the heap and on the memory account.
 
-use super::class::Set;
-use super::look::sides;
-use super::program::{Enclosed, Instruction, Program};
-use super::{Charge, first_bytes::FirstBytes};
-use crate::fault::{Fault, Result};
-use crate::memory::Meter;
+use crate::error::SearchError;
+use crate::meter::Meter;
+use crate::pattern::class::Set;
+use crate::pattern::first_bytes::FirstBytes;
+use crate::pattern::look::sides;
+use crate::pattern::program::{Enclosed, Instruction, Program};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 /// A slot without a position.
-pub(super) const NOWHERE: usize = usize::MAX;
+pub(crate) const NOWHERE: usize = usize::MAX;
 
 /// Steps of one search with a program that has no other bound.
 const MOST_STEPS: u64 = 10_000_000;
@@ -39,7 +39,7 @@ enum Frame {
 
 /// Memory that consecutive searches reuse.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     frames: Vec<Frame>,
     /// Positions of the enclosures on the stack.
     enclosures: Vec<usize>,
@@ -49,32 +49,32 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Small enough to be retained without a charge.
-    pub(super) fn is_small(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         self.frames.capacity() <= FREE_FRAMES && self.visited.capacity() <= 1_024
     }
 }
 
 /// The parameters of a search.
-pub(super) struct Search<'s> {
-    pub(super) program: &'s Program,
-    pub(super) sets: &'s [Set],
-    pub(super) text: &'s str,
+pub(crate) struct Search<'s> {
+    pub(crate) program: &'s Program,
+    pub(crate) sets: &'s [Set],
+    pub(crate) text: &'s str,
     /// Where it begins.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// The match must begin there.
-    pub(super) anchored: bool,
+    pub(crate) anchored: bool,
     /// The match must end at the end of the text.
-    pub(super) whole: bool,
+    pub(crate) whole: bool,
     /// Each split is visited once at each position.
-    pub(super) bounded: bool,
-    pub(super) first: &'s FirstBytes,
+    pub(crate) bounded: bool,
+    pub(crate) first: &'s FirstBytes,
 }
 
-struct Run<'s> {
+struct Run<'s, M: Meter> {
     search: &'s Search<'s>,
     slots: Vec<usize>,
     scratch: &'s mut Scratch,
-    charge: Charge,
+    charge: M::Memory,
     /// Number of frames that are charged.
     room: usize,
     /// Steps not yet paid.
@@ -88,7 +88,11 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Fuel for each step, memory for the stack, deadline, cancellation; too many steps.
-    pub(super) fn run(&self, meter: &mut Meter, scratch: &mut Scratch) -> Result<Option<Vec<usize>>> {
+    pub(crate) fn run<M: Meter>(
+        &self,
+        meter: &mut M,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Vec<usize>>, M::Error> {
         scratch.frames.clear();
         scratch.enclosures.clear();
         scratch.visited.clear();
@@ -96,23 +100,23 @@ impl Search<'_> {
             search: self,
             slots: vec![NOWHERE; self.program.slots],
             scratch,
-            charge: Charge::default(),
+            charge: M::Memory::default(),
             room: FREE_FRAMES,
             // In addition to its steps: the slots must be initialised.
             steps: self.program.slots as u64 / 8,
             paid: 0,
         };
-        let slots = run.charge.grow(meter, self.program.slots.saturating_sub(64) * size_of::<usize>());
+        let slots = meter.hold(&mut run.charge, self.program.slots.saturating_sub(64) * size_of::<usize>());
         let found = slots.and_then(|()| run.each_place(meter));
         let rest = run.steps + 1;
         let found = found?;
-        meter.tick(rest)?;
+        meter.pay(rest)?;
         Ok(found.then_some(run.slots))
     }
 }
 
-impl Run<'_> {
-    fn each_place(&mut self, meter: &mut Meter) -> Result<bool> {
+impl<M: Meter> Run<'_, M> {
+    fn each_place(&mut self, meter: &mut M) -> Result<bool, M::Error> {
         let search = self.search;
         let mut at = search.at;
         if search.anchored {
@@ -145,18 +149,18 @@ impl Run<'_> {
     }
 
     #[cold]
-    fn settle(&mut self, meter: &mut Meter) -> Result<()> {
+    fn settle(&mut self, meter: &mut M) -> Result<(), M::Error> {
         let steps = std::mem::take(&mut self.steps);
         self.paid += steps;
-        meter.tick(steps)?;
+        meter.pay(steps)?;
         if !self.search.bounded && self.paid > MOST_STEPS {
-            return Err(Fault::type_error("Regex complexity limit exceeded (ReDoS protection)"));
+            return Err(SearchError::TooManySteps.into());
         }
         Ok(())
     }
 
     #[inline]
-    fn push(&mut self, meter: &mut Meter, frame: Frame) -> Result<()> {
+    fn push(&mut self, meter: &mut M, frame: Frame) -> Result<(), M::Error> {
         if self.scratch.frames.len() == self.room {
             self.grow(meter)?;
         }
@@ -165,9 +169,9 @@ impl Run<'_> {
     }
 
     #[cold]
-    fn grow(&mut self, meter: &mut Meter) -> Result<()> {
+    fn grow(&mut self, meter: &mut M) -> Result<(), M::Error> {
         self.room *= 2;
-        self.charge.grow(meter, self.room * size_of::<Frame>())?;
+        meter.hold(&mut self.charge, self.room * size_of::<Frame>())?;
         self.scratch.frames.reserve_exact(self.room - self.scratch.frames.len());
         Ok(())
     }
@@ -186,7 +190,7 @@ impl Run<'_> {
     }
 
     /// The match that begins at a position.
-    fn attempt(&mut self, meter: &mut Meter, start: usize) -> Result<bool> {
+    fn attempt(&mut self, meter: &mut M, start: usize) -> Result<bool, M::Error> {
         let Search { program, sets, text, whole, bounded, .. } = *self.search;
         let bytes = text.as_bytes();
         let code = &*program.code;
@@ -309,13 +313,13 @@ impl Run<'_> {
         }
     }
 
-    fn save(&mut self, meter: &mut Meter, slot: u16, at: usize) -> Result<()> {
+    fn save(&mut self, meter: &mut M, slot: u16, at: usize) -> Result<(), M::Error> {
         let old = std::mem::replace(&mut self.slots[usize::from(slot)], at);
         self.push(meter, Frame::Undo { slot, old })
     }
 
     /// Backtracks to the latest untried path.
-    fn back(&mut self, meter: &mut Meter) -> Result<Option<(usize, usize)>> {
+    fn back(&mut self, meter: &mut M) -> Result<Option<(usize, usize)>, M::Error> {
         while let Some(frame) = self.scratch.frames.pop() {
             self.steps += 1;
             match frame {
@@ -347,11 +351,11 @@ impl Run<'_> {
     /// look-behind reaches no further, its body fails.
     fn enter(
         &mut self,
-        meter: &mut Meter,
+        meter: &mut M,
         pc: usize,
         back: u32,
         at: usize,
-    ) -> Result<Option<(usize, usize)>> {
+    ) -> Result<Option<(usize, usize)>, M::Error> {
         let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { return Ok(None) };
         let mut place = at;
         if let Enclosed::Behind { negative, lengths } = kind {
@@ -411,11 +415,11 @@ impl Run<'_> {
     /// The position after the text of a group, if that text comes next; never for a group that has not matched.
     fn after_reference(
         &mut self,
-        meter: &mut Meter,
+        meter: &mut M,
         group: u16,
         ignore_case: bool,
         at: usize,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<usize>, M::Error> {
         let text = self.search.text;
         let slot = 2 * usize::from(group);
         let (start, end) = (self.slots[slot], self.slots[slot + 1]);

@@ -3,13 +3,11 @@
 //! Takes at most the size of the program times the length of the match, for any pattern, and memory for the program
 //! times the groups.
 
-use super::Charge;
 use super::backtrack::NOWHERE;
-use super::class::Set;
-use super::look::sides;
-use super::program::{Instruction, Program};
-use crate::fault::Result;
-use crate::memory::Meter;
+use crate::meter::Meter;
+use crate::pattern::class::Set;
+use crate::pattern::look::sides;
+use crate::pattern::program::{Instruction, Program};
 
 /// Steps between two payments.
 const PAID_AT_ONCE: u64 = 2_048;
@@ -35,16 +33,16 @@ enum Open {
 }
 
 /// A search for the groups of a match.
-pub(super) struct Groups<'s> {
-    pub(super) program: &'s Program,
-    pub(super) sets: &'s [Set],
-    pub(super) text: &'s str,
+pub(crate) struct Groups<'s> {
+    pub(crate) program: &'s Program,
+    pub(crate) sets: &'s [Set],
+    pub(crate) text: &'s str,
 }
 
-struct Run<'s> {
+struct Run<'s, M: Meter> {
     search: &'s Groups<'s>,
     open: Vec<Open>,
-    charge: Charge,
+    charge: M::Memory,
     steps: u64,
 }
 
@@ -54,11 +52,16 @@ impl Groups<'_> {
     ///
     /// # Errors
     /// Fuel for each step, memory, deadline, cancellation.
-    pub(super) fn find(&self, meter: &mut Meter, start: usize, whole: bool) -> Result<Option<Vec<usize>>> {
-        let mut run = Run { search: self, open: Vec::new(), charge: Charge::default(), steps: 0 };
+    pub(crate) fn find<M: Meter>(
+        &self,
+        meter: &mut M,
+        start: usize,
+        whole: bool,
+    ) -> Result<Option<Vec<usize>>, M::Error> {
+        let mut run = Run { search: self, open: Vec::new(), charge: M::Memory::default(), steps: 0 };
         let size = self.program.code.len();
-        run.charge.grow(meter, size * 2 * size_of::<usize>())?;
-        meter.tick(size as u64 / 4)?;
+        meter.hold(&mut run.charge, size * 2 * size_of::<usize>())?;
+        meter.pay(size as u64 / 4)?;
         let threads = || Threads { reached: vec![0; size], ..Threads::default() };
         let (mut now, mut next) = (threads(), threads());
         let mut slots = vec![NOWHERE; self.program.slots];
@@ -93,7 +96,7 @@ impl Groups<'_> {
                 }
             }
             if run.steps >= PAID_AT_ONCE {
-                meter.tick(std::mem::take(&mut run.steps))?;
+                meter.pay(std::mem::take(&mut run.steps))?;
             }
             std::mem::swap(&mut now, &mut next);
             next.ways.clear();
@@ -103,21 +106,21 @@ impl Groups<'_> {
                 break;
             }
         }
-        meter.tick(run.steps + 1)?;
+        meter.pay(run.steps + 1)?;
         Ok(found)
     }
 }
 
-impl Run<'_> {
+impl<M: Meter> Run<'_, M> {
     /// Adds the paths from an instruction to the next character.
     fn follow(
         &mut self,
-        meter: &mut Meter,
+        meter: &mut M,
         threads: &mut Threads,
         pc: u16,
         at: usize,
         slots: &mut [usize],
-    ) -> Result<()> {
+    ) -> Result<(), M::Error> {
         let program = self.search.program;
         self.open.push(Open::Way(pc));
         while let Some(open) = self.open.pop() {
@@ -153,8 +156,8 @@ impl Run<'_> {
                     if threads.slots.len() + slots.len() > threads.slots.capacity() {
                         let more = threads.slots.len().max(16 * slots.len());
                         // Both lists of threads, and the stack.
-                        self.charge.grow(
-                            meter,
+                        meter.hold(
+                            &mut self.charge,
                             program.code.len() * 2 * size_of::<usize>()
                                 + (threads.slots.len() + more) * 4 * size_of::<usize>(),
                         )?;

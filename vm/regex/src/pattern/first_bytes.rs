@@ -7,7 +7,7 @@ use memchr::{memchr, memchr2, memchr3};
 
 /// The possible first bytes of a program's matches.
 #[derive(Debug)]
-pub(super) struct FirstBytes {
+pub(crate) struct FirstBytes {
     /// `None`: a match may be empty.
     bytes: Option<Box<[bool; 256]>>,
     /// The bytes, if they are few.
@@ -18,7 +18,7 @@ pub(super) struct FirstBytes {
 
 impl FirstBytes {
     /// Collects what is reachable without consuming a character.
-    pub(super) fn new(program: &Program, sets: &[Set]) -> FirstBytes {
+    pub(crate) fn new(program: &Program, sets: &[Set]) -> FirstBytes {
         let mut bytes = Box::new([false; 256]);
         let mut seen = vec![false; program.code.len()];
         let mut open = vec![program.start];
@@ -67,23 +67,23 @@ impl FirstBytes {
     }
 
     /// Whether every match begins with one of the bytes, so not at the end of the text.
-    pub(super) fn is_needed(&self) -> bool {
+    pub(crate) fn is_needed(&self) -> bool {
         self.bytes.is_some()
     }
 
     /// True if a match can begin with this byte.
     #[inline]
-    pub(super) fn has(&self, byte: u8) -> bool {
+    pub(crate) fn has(&self, byte: u8) -> bool {
         self.bytes.as_ref().is_none_or(|bytes| bytes[usize::from(byte)])
     }
 
     /// The bytes are few enough for a byte search, which is faster than running a program.
-    pub(super) fn are_few(&self) -> bool {
+    pub(crate) fn are_few(&self) -> bool {
         !self.few.is_empty()
     }
 
     /// The first position from `at` on at which a match can begin, at most `end`.
-    pub(super) fn next(&self, text: &[u8], at: usize, end: usize) -> usize {
+    pub(crate) fn next(&self, text: &[u8], at: usize, end: usize) -> usize {
         let end = end.min(text.len());
         let Some(bytes) = &self.bytes else { return at };
         if let Some(prefix) = &self.prefix {

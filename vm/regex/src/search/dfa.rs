@@ -5,12 +5,11 @@
 //! automaton is on the memory account and is reset at its size limit, so a search is slow at worst, never large.
 
 use super::alphabet::Alphabet;
-use super::class::Set;
-use super::look::Side;
-use super::program::{Direction, Instruction, Program};
-use super::{Charge, first_bytes::FirstBytes};
-use crate::fault::Result;
-use crate::memory::Meter;
+use crate::meter::Meter;
+use crate::pattern::class::Set;
+use crate::pattern::first_bytes::FirstBytes;
+use crate::pattern::look::Side;
+use crate::pattern::program::{Direction, Instruction, Program};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -38,15 +37,15 @@ const ROW: Entry = UNKNOWN - 1;
 
 /// The inputs of a search other than the automaton.
 #[derive(Clone, Copy)]
-pub(super) struct View<'s> {
-    pub(super) program: &'s Program,
-    pub(super) sets: &'s [Set],
-    pub(super) alphabet: &'s Alphabet,
+pub(crate) struct View<'s> {
+    pub(crate) program: &'s Program,
+    pub(crate) sets: &'s [Set],
+    pub(crate) alphabet: &'s Alphabet,
 }
 
 /// A set of instructions in the order of insertion.
 #[derive(Default)]
-pub(super) struct OrderedSet {
+pub(crate) struct OrderedSet {
     order: Vec<u16>,
     positions: Vec<u16>,
 }
@@ -70,7 +69,7 @@ impl OrderedSet {
 }
 
 /// The automaton of one program.
-pub(super) struct Dfa {
+pub(crate) struct Dfa<M: Meter> {
     direction: Direction,
     /// A row of entries for each state: one for each class of characters, the last for the end of the text.
     table: Vec<Entry>,
@@ -81,7 +80,7 @@ pub(super) struct Dfa {
     rows: BTreeMap<Rc<[u16]>, Entry>,
     /// Rows of the start states, by side.
     starts: [Entry; Side::COUNT],
-    charge: Charge,
+    charge: M::Memory,
     bytes: usize,
     /// Number of resets.
     generation: u32,
@@ -93,8 +92,8 @@ pub(super) struct Dfa {
     next: OrderedSet,
 }
 
-impl Dfa {
-    pub(super) fn new(direction: Direction, alphabet: &Alphabet, skips: bool) -> Dfa {
+impl<M: Meter> Dfa<M> {
+    pub(crate) fn new(direction: Direction, alphabet: &Alphabet, skips: bool) -> Dfa<M> {
         Dfa {
             direction,
             table: Vec::new(),
@@ -102,7 +101,7 @@ impl Dfa {
             states: Vec::new(),
             rows: BTreeMap::new(),
             starts: [UNKNOWN; Side::COUNT],
-            charge: Charge::default(),
+            charge: M::Memory::default(),
             bytes: 0,
             generation: 0,
             skips,
@@ -113,7 +112,7 @@ impl Dfa {
     }
 
     /// The row of the start state of a search.
-    fn start(&mut self, meter: &mut Meter, view: View<'_>, side: Side) -> Result<Entry> {
+    fn start(&mut self, meter: &mut M, view: View<'_>, side: Side) -> Result<Entry, M::Error> {
         let side = side.seen_by(view.program.mask);
         let known = self.starts[usize::from(side.bits())];
         if known != UNKNOWN {
@@ -129,7 +128,7 @@ impl Dfa {
     }
 
     /// The row of a state, added if necessary.
-    fn row(&mut self, meter: &mut Meter, state: Rc<[u16]>) -> Result<Entry> {
+    fn row(&mut self, meter: &mut M, state: Rc<[u16]>) -> Result<Entry, M::Error> {
         if let Some(&row) = self.rows.get(&state) {
             return Ok(row);
         }
@@ -143,7 +142,7 @@ impl Dfa {
             self.generation += 1;
         }
         self.bytes += more;
-        self.charge.grow(meter, self.bytes)?;
+        meter.hold(&mut self.charge, self.bytes)?;
         let row = self.table.len() as Entry;
         self.table.resize(self.table.len() + self.stride, UNKNOWN);
         self.states.push(state.clone());
@@ -154,7 +153,7 @@ impl Dfa {
     /// The entry for a state and a class of characters; the class after the last one is the end of the text.
     #[cold]
     #[inline(never)]
-    fn step(&mut self, meter: &mut Meter, view: View<'_>, row: Entry, class: u16) -> Result<Entry> {
+    fn step(&mut self, meter: &mut M, view: View<'_>, row: Entry, class: u16) -> Result<Entry, M::Error> {
         let program = view.program;
         let state = self.states[row as usize / self.stride].clone();
         let passed = Side::from_bits(state[0] as u8);
@@ -218,7 +217,7 @@ impl Dfa {
                 }
             }
         }
-        meter.tick(work + self.next.order.len() as u64 + self.stride as u64 / 4)?;
+        meter.pay(work + self.next.order.len() as u64 + self.stride as u64 / 4)?;
         if self.next.order.is_empty() {
             entry |= DEAD;
         } else {
@@ -249,14 +248,16 @@ impl Dfa {
     ///
     /// # Errors
     /// Fuel for each byte and for each new state, memory, deadline, cancellation.
-    pub(super) fn forward(
+    // A function of its own, so that its loop has the registers.
+    #[inline(never)]
+    pub(crate) fn forward(
         &mut self,
-        meter: &mut Meter,
+        meter: &mut M,
         view: View<'_>,
         first: &FirstBytes,
         text: &str,
         mut at: usize,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<usize>, M::Error> {
         let bytes = text.as_bytes();
         let mut found = None;
         let mut paid = at;
@@ -302,7 +303,7 @@ impl Dfa {
                             found = Some(at);
                         }
                         if entry & DEAD != 0 {
-                            meter.tick((at - paid) as u64 + 1)?;
+                            meter.pay((at - paid) as u64 + 1)?;
                             return Ok(found);
                         }
                         if entry & START != 0 {
@@ -316,7 +317,7 @@ impl Dfa {
                     at += width;
                 }
             }
-            meter.tick((at - paid) as u64)?;
+            meter.pay((at - paid) as u64)?;
             paid = at;
             if at >= bytes.len() {
                 break;
@@ -330,7 +331,7 @@ impl Dfa {
         if entry & MATCH != 0 {
             found = Some(bytes.len());
         }
-        meter.tick(1)?;
+        meter.pay(1)?;
         Ok(found)
     }
 
@@ -338,14 +339,14 @@ impl Dfa {
     ///
     /// # Errors
     /// As [`Dfa::forward`].
-    pub(super) fn backward(
+    pub(crate) fn backward(
         &mut self,
-        meter: &mut Meter,
+        meter: &mut M,
         view: View<'_>,
         text: &str,
         start: usize,
         end: usize,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<usize>, M::Error> {
         let bytes = text.as_bytes();
         let mut found = None;
         let (mut at, mut paid) = (end, end);
@@ -364,7 +365,7 @@ impl Dfa {
                 at -= 1;
             }
             if paid - at >= PAID_AT_ONCE {
-                meter.tick((paid - at) as u64)?;
+                meter.pay((paid - at) as u64)?;
                 paid = at;
             }
             // The character before `start` is not consumed, but assertions look at it.
@@ -389,7 +390,7 @@ impl Dfa {
             row = entry & ROW;
             at -= width;
         }
-        meter.tick((paid - at) as u64 + 1)?;
+        meter.pay((paid - at) as u64 + 1)?;
         Ok(found)
     }
 }

@@ -5,15 +5,15 @@
 //! numbers groups in the order of their parentheses, and the list of kinds gives the meaning of each.
 
 /// A pattern for the parser.
-pub(super) struct Translated {
-    pub(super) pattern: String,
+pub(crate) struct Translated {
+    pub(crate) pattern: String,
     /// The meanings of the capturing groups of the pattern, in the order of their parentheses.
-    pub(super) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<Kind>,
 }
 
 /// The meaning of a group that the parser takes for a capturing group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Capture,
     Around {
         ahead: bool,
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 
 /// A reference to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reference {
+pub(crate) enum Reference {
     Number(u16),
     Name(String),
 }
@@ -74,7 +74,7 @@ struct Translator {
 }
 
 /// Translates a pattern; the parser reports its errors.
-pub(super) fn translate(pattern: &str) -> Translated {
+pub(crate) fn translate(pattern: &str) -> Translated {
     let mut translator = Translator {
         input: pattern.chars().collect(),
         at: 0,
@@ -89,6 +89,14 @@ pub(super) fn translate(pattern: &str) -> Translated {
         if translator.class > 0 { translator.in_class() } else { translator.outside() }
     }
     Translated { pattern: translator.output, kinds: translator.kinds }
+}
+
+/// For tests: the pattern as the parser gets it, and whether it needs the backtracking search.
+#[doc(hidden)]
+pub fn translated(pattern: &str) -> (String, bool) {
+    let translated = translate(pattern);
+    let backtracking = translated.kinds.iter().any(|kind| *kind != Kind::Capture);
+    (translated.pattern, backtracking)
 }
 
 impl Translator {

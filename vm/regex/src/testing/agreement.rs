@@ -1,7 +1,8 @@
 //! Random patterns on random texts: each search finds what the established regex engines find.
 
-use super::with_context;
-use crate::regex::{BacktrackLimits, Spans, after};
+use super::{Limits, on_small_stack};
+use crate::search::{BacktrackLimits, Finding};
+use crate::{Searches, Spans, after};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
@@ -133,34 +134,36 @@ fn all(text: &str, mut next: impl FnMut(usize) -> Option<Spans>) -> Vec<Spans> {
 fn linear_patterns_find_what_the_regex_crate_finds() {
     for_all(1_000, (linear(), text()), |(pattern, text)| {
         let theirs = regex::RegexBuilder::new(&pattern).size_limit(8 << 20).build();
-        with_context(move |cx| {
-            let ours = cx.compile_regex(&pattern);
+        on_small_stack(move || {
+            let (mut limits, mut searches) = (Limits::ample(), Searches::default());
+            let ours = limits.compile(&pattern);
             let (theirs, ours) = match (theirs, ours) {
                 (Ok(theirs), Ok(ours)) => (theirs, ours),
                 (Err(_), Err(_)) => return,
                 (theirs, ours) => {
-                    panic!("{pattern:?}: {:?} and {:?}", theirs.err(), ours.err().map(|fault| fault.message))
+                    panic!("{pattern:?}: {:?} and {:?}", theirs.err(), ours.err())
                 }
             };
             let expected = all(&text, |at| {
                 theirs.captures_at(&text, at).map(|groups| {
                     let spans = groups.iter().map(|group| group.map(|group| (group.start(), group.end())));
                     // Other engines do not report the groups of a part that is repeated zero times.
-                    spans.chain(std::iter::repeat(None)).take(ours.groups() + 1).collect()
+                    spans.chain(std::iter::repeat(None)).take(ours.pattern().groups() + 1).collect()
                 })
             });
-            for (number, tried) in WAYS.into_iter().enumerate() {
+            for (number, way) in WAYS.into_iter().enumerate() {
                 let found = all(&text, |at| {
-                    ours.find_within(&mut cx.store.meter, &mut cx.regexes, &text, at, tried)
+                    Finding { regex: &ours, searches: &mut searches, text: &text, limits: &way }
+                        .first(&mut limits, at)
                         .expect("within limits")
                 });
                 assert_eq!(found, expected, "search {number} of {pattern:?} in {text:?}");
             }
             let whole = regex::Regex::new(&format!(r"\A(?:{pattern})\z")).ok();
             let expected = whole.map(|whole| whole.is_match(&text));
-            for (number, tried) in WAYS.into_iter().enumerate() {
-                let found = ours
-                    .match_whole_within(&mut cx.store.meter, &mut cx.regexes, &text, tried)
+            for (number, way) in WAYS.into_iter().enumerate() {
+                let found = Finding { regex: &ours, searches: &mut searches, text: &text, limits: &way }
+                    .whole(&mut limits)
                     .expect("within limits");
                 assert_eq!(
                     Some(found.is_some()),
@@ -233,14 +236,15 @@ fn backtracking() -> BoxedStrategy<String> {
 #[test]
 fn backtracking_patterns_find_what_fancy_regex_finds() {
     for_all(1_000, (backtracking(), text()), |(pattern, text)| {
-        with_context(move |cx| {
+        on_small_stack(move || {
+            let (mut limits, mut searches) = (Limits::ample(), Searches::default());
             // A pattern of several parts may refer to the group of another part, which other engines sometimes allow.
             let numbered = pattern.matches("\\1").count() + pattern.matches("(1)").count();
             if numbered + pattern.matches("(?<n>").count() > 1 {
                 return;
             }
             let theirs = fancy_regex::Regex::new(&pattern.replace(r"\Z", r"(?=\n?\z)"));
-            let ours = cx.compile_regex(&pattern);
+            let ours = limits.compile(&pattern);
             let (Ok(theirs), Ok(ours)) = (&theirs, &ours) else {
                 assert_eq!(theirs.is_ok(), ours.is_ok(), "{pattern:?}: {:?}", theirs.as_ref().err());
                 return;
@@ -250,7 +254,8 @@ fn backtracking_patterns_find_what_fancy_regex_finds() {
                     groups.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
                 })
             });
-            let found = all(&text, |at| cx.find_match(ours, &text, at).expect("within limits"));
+            let found =
+                all(&text, |at| ours.find(&mut limits, &mut searches, &text, at).expect("within limits"));
             assert_eq!(found, expected, "{pattern:?} in {text:?}");
         });
     });

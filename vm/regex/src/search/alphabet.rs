@@ -1,14 +1,13 @@
 //! Partitions all characters into classes that no instruction and no assertion of a pattern can distinguish.
 
-use super::class::Set;
-use super::look::Side;
-use super::program::{Instruction, Program};
-use crate::fault::Result;
-use crate::memory::Meter;
+use crate::meter::Meter;
+use crate::pattern::class::Set;
+use crate::pattern::look::Side;
+use crate::pattern::program::{Instruction, Program};
 
 /// A partition of all characters.
 #[derive(Debug)]
-pub(super) struct Alphabet {
+pub(crate) struct Alphabet {
     ascii: [u16; 128],
     /// First characters of the ranges, each with its class.
     starts: Vec<u32>,
@@ -22,7 +21,12 @@ impl Alphabet {
     ///
     /// # Errors
     /// Fuel for the ranges of the sets.
-    pub(super) fn new(meter: &mut Meter, program: &Program, sets: &[Set], also: &[Set]) -> Result<Alphabet> {
+    pub(crate) fn new<M: Meter>(
+        meter: &mut M,
+        program: &Program,
+        sets: &[Set],
+        also: &[Set],
+    ) -> Result<Alphabet, M::Error> {
         let mut characters: Vec<u32> = program
             .code
             .iter()
@@ -34,7 +38,7 @@ impl Alphabet {
         if program.mask != Side::default() {
             characters.extend(['\n', '\r'].map(u32::from));
         }
-        meter.tick(program.code.len() as u64 + characters.len() as u64)?;
+        meter.pay(program.code.len() as u64 + characters.len() as u64)?;
         characters.sort_unstable();
         characters.dedup();
         let mut starts: Vec<u32> = characters.iter().flat_map(|&code| [code, code + 1]).collect();
@@ -46,7 +50,7 @@ impl Alphabet {
             // Two sorted runs are merged in one pass.
             starts.sort();
             starts.dedup();
-            meter.tick(starts.len() as u64)?;
+            meter.pay(starts.len() as u64)?;
         }
         starts.sort();
         starts.dedup();
@@ -54,7 +58,7 @@ impl Alphabet {
         let mut count: u16 = 1;
         for set in sets.iter().chain(also) {
             count = split(&starts, &mut classes, count, set);
-            meter.tick(starts.len() as u64)?;
+            meter.pay(starts.len() as u64)?;
         }
         for code in characters {
             if let Ok(at) = starts.binary_search(&code) {
@@ -94,25 +98,25 @@ impl Alphabet {
     }
 
     /// Number of classes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
 
     /// One character of a class.
-    pub(super) fn member(&self, class: u16) -> char {
+    pub(crate) fn member(&self, class: u16) -> char {
         self.members[usize::from(class)]
     }
 
     #[inline]
-    pub(super) fn of_ascii(&self, byte: u8) -> u16 {
+    pub(crate) fn of_ascii(&self, byte: u8) -> u16 {
         self.ascii[usize::from(byte & 127)]
     }
 
-    pub(super) fn class(&self, character: char) -> u16 {
+    pub(crate) fn class(&self, character: char) -> u16 {
         if character.is_ascii() { self.of_ascii(character as u8) } else { self.search(u32::from(character)) }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of::<Alphabet>() + self.starts.len() * 6 + self.members.len() * 4
     }
 }

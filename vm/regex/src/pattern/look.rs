@@ -5,17 +5,17 @@ use regex_syntax::is_word_character;
 
 /// What assertions can see of the character on one side of a position, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Side(u8);
+pub(crate) struct Side(u8);
 
 impl Side {
     /// No character: the beginning or end of the text.
-    pub(super) const EDGE: Side = Side(1);
+    pub(crate) const EDGE: Side = Side(1);
     const LINE_FEED: Side = Side(2);
     const CARRIAGE_RETURN: Side = Side(4);
     const WORD: Side = Side(8);
     const ASCII_WORD: Side = Side(16);
     /// Number of different sides.
-    pub(super) const COUNT: usize = 32;
+    pub(crate) const COUNT: usize = 32;
 
     fn has(self, bits: Side) -> bool {
         self.0 & bits.0 != 0
@@ -26,21 +26,25 @@ impl Side {
     }
 
     /// The bits that the assertions of `mask` can distinguish.
-    pub(super) fn seen_by(self, mask: Side) -> Side {
+    #[inline]
+    pub(crate) fn seen_by(self, mask: Side) -> Side {
         Side(self.0 & mask.0)
     }
 
     /// The bits as a number below [`Side::COUNT`].
-    pub(super) fn bits(self) -> u8 {
+    #[inline]
+    pub(crate) fn bits(self) -> u8 {
         self.0
     }
 
-    pub(super) fn from_bits(bits: u8) -> Side {
+    #[inline]
+    pub(crate) fn from_bits(bits: u8) -> Side {
         Side(bits)
     }
 
     /// The side with this character.
-    pub(super) fn from_character(character: char) -> Side {
+    #[inline]
+    pub(crate) fn from_character(character: char) -> Side {
         match character {
             '\n' => Side::LINE_FEED,
             '\r' => Side::CARRIAGE_RETURN,
@@ -51,14 +55,15 @@ impl Side {
     }
 
     /// The side with this character, or the edge of the text.
-    pub(super) fn from_neighbour(character: Option<char>) -> Side {
+    #[inline]
+    pub(crate) fn from_neighbour(character: Option<char>) -> Side {
         character.map_or(Side::EDGE, Side::from_character)
     }
 }
 
 /// An assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     Start,
     End,
     StartLine,
@@ -72,7 +77,7 @@ pub(super) enum Look {
 
 /// Which edge of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WordEdge {
+pub(crate) enum WordEdge {
     Any,
     None,
     Start,
@@ -83,7 +88,7 @@ pub(super) enum WordEdge {
 
 impl Look {
     /// The assertion of a pattern under the flags `m`, `R` and `u`.
-    pub(super) fn new(kind: &AssertionKind, multi_line: bool, crlf: bool, unicode: bool) -> Look {
+    pub(crate) fn new(kind: &AssertionKind, multi_line: bool, crlf: bool, unicode: bool) -> Look {
         let word = |edge| Look::Word(edge, !unicode);
         match kind {
             AssertionKind::StartText => Look::Start,
@@ -104,7 +109,7 @@ impl Look {
     }
 
     /// Whether the assertion holds between these sides.
-    pub(super) fn holds(self, before: Side, after: Side) -> bool {
+    pub(crate) fn holds(self, before: Side, after: Side) -> bool {
         let line = Side::EDGE.or(Side::LINE_FEED);
         match self {
             Look::Start => before.has(Side::EDGE),
@@ -134,7 +139,7 @@ impl Look {
     }
 
     /// The bits that the assertion uses.
-    pub(super) fn mask(self) -> Side {
+    pub(crate) fn mask(self) -> Side {
         match self {
             Look::Start | Look::End => Side::EDGE,
             Look::StartLine | Look::EndLine => Side::EDGE.or(Side::LINE_FEED),
@@ -147,12 +152,12 @@ impl Look {
     }
 
     /// The bits that all assertions of a program use.
-    pub(super) fn masks(looks: impl Iterator<Item = Look>) -> Side {
+    pub(crate) fn masks(looks: impl Iterator<Item = Look>) -> Side {
         looks.fold(Side::default(), |mask, look| mask.or(look.mask()))
     }
 }
 
 /// The sides of the position before byte `at`.
-pub(super) fn sides(text: &str, at: usize) -> (Side, Side) {
+pub(crate) fn sides(text: &str, at: usize) -> (Side, Side) {
     (Side::from_neighbour(text[..at].chars().next_back()), Side::from_neighbour(text[at..].chars().next()))
 }
