@@ -36,6 +36,7 @@ CRATES = [
     "base",
     "compiler",
     "vm",
+    "regex",
 ]
 # Crates that are not in a folder of their name at the top.
 FOLDERS = {
@@ -46,6 +47,7 @@ FOLDERS = {
     "upstream": "runtime/upstream",
     "calls": "runtime/calls",
     "base": "runtime/base",
+    "regex": "vm/regex",
 }
 PICTURE = os.path.join("docs", "design", "rooms.md")
 MOST_FILES = 15
