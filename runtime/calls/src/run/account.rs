@@ -71,7 +71,7 @@ pub struct RunAccount {
     /// Calls to servers that have a limit of calls per program.
     calls_by_server: Mutex<HashMap<String, u32>>,
     discoveries: AtomicU32,
-    /// Servers whose tools were listed.
+    /// Servers with listed tools.
     listed: Mutex<HashSet<String>>,
     waiting_bytes: AtomicU64,
     outgoing: Arc<Outgoing>,

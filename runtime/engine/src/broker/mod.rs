@@ -91,7 +91,7 @@ pub(crate) fn names(upstreams: &Upstreams) -> Vec<&str> {
     upstreams.keys().map(|name| &**name).collect()
 }
 
-/// A call whose arguments are JSON already.
+/// A call with arguments in JSON.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// Configured name of the upstream.

@@ -166,7 +166,7 @@ impl CallPayload {
         CallPayload { content, bytes: spilled.bytes(), kept: PayloadSource::Spilled(spilled), _held: None }
     }
 
-    /// A payload with this content, whose ranges are in these bytes.
+    /// A payload with this content; its ranges are in these bytes.
     pub(super) fn from_parts(content: PayloadContent, bytes: u64, kept: PayloadSource) -> CallPayload {
         CallPayload { content, bytes, kept, _held: None }
     }

@@ -31,7 +31,7 @@ impl ApprovalDatabase {
         ApprovalDatabase(nodes)
     }
 
-    /// Questions that wait, in any order. Those whose time is over are removed.
+    /// Questions that wait, in any order. Expired ones are removed.
     pub(super) async fn waiting(&self) -> io::Result<Vec<WaitingQuestion>> {
         let mut waiting = Vec::new();
         for (key, text) in self.0.notes(QUESTION).await.map_err(failed)? {

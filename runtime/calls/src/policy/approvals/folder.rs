@@ -24,7 +24,7 @@ impl ApprovalFolder {
         self.folder.join(format!("{id}.{kind}"))
     }
 
-    /// Questions that wait, in any order. Those whose time is over are removed.
+    /// Questions that wait, in any order. Expired ones are removed.
     pub(super) async fn waiting(&self) -> io::Result<Vec<WaitingQuestion>> {
         self.blocking(TaskOwner::Process, ApprovalFolder::read_waiting).await
     }

@@ -50,7 +50,7 @@ pub struct ClientIdentity {
 pub struct CallAsker<'a> {
     /// Where it comes from.
     pub origin: CallOrigin,
-    /// For whom; `None`: the only client of this process.
+    /// The client it is for; `None`: the only client of this process.
     pub identity: Option<&'a ClientIdentity>,
 }
 

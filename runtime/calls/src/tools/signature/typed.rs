@@ -37,7 +37,7 @@ const LONGEST_LINE: usize = 2_000;
 /// Size of a line with optional members that are written whole: their types may be large.
 const WHOLE_LINE: usize = 300;
 
-/// Size of a line whose optional members are shortened.
+/// Size of a line with shortened optional members.
 const SHORT_LINE: usize = 400;
 
 /// Size that optional members have at least.

@@ -315,7 +315,7 @@ impl Execution {
         self.isolate.resume(call, build);
     }
 
-    /// The `server/tool` of a call whose failure ends the program.
+    /// The `server/tool` of a call that ends the program when it fails.
     fn called(&mut self, call: HostCall) -> Option<String> {
         let broker = &self.lisp.broker;
         let label =
