@@ -1,4 +1,4 @@
-//! Parts of collections, and constants.
+//! Adds and reads the parts of abstract collections, and makes abstract values of constants.
 
 use super::budget::MOST_FIELDS;
 use super::node::{DEEPEST, Key, NEVER, Node, Rest, Text, Val};

@@ -1,4 +1,4 @@
-//! What the code of a definition may do, for the plans of programs that call it.
+//! Finds in the code of a definition whether it may call tools, end the program, print or put off work.
 
 use crate::flows::is_deferring;
 use crate::namespace::ExportEffects;

@@ -1,4 +1,4 @@
-//! The limits of one run of an isolate.
+//! Limits and settings of one run of an isolate, and the optimisations that tests turn off.
 
 use crate::memory::{Interrupt, Preemption};
 

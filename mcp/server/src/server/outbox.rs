@@ -1,4 +1,5 @@
-//! The sending side of a connection: where each message goes.
+//! Sends the messages of a connection, each labelled with the request it belongs to (`Outbox`); collects them for stdio
+//! (`Lines`).
 
 use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Spills results that are too large to carry to private files, from which programs and clients read parts.
+//! Writes results that are too large for memory to private files, from which programs and clients read parts.
 //!
 //! A result streams to an unnamed file as it arrives ([`RawSpill`]) and is then converted to readable lines
 //! (`form`). The resulting [`Spilled`] exists while a value refers to it. The size of all files is limited:

@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-/// The shortest pause between two looks at the clock of a run, which stands still while a server starts.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// The shortest pause between two looks at a clock that has stood still, because a server starts or a person is asked.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts runs on the I/O runtime and stops them.
 pub(crate) struct AsyncRuns {
@@ -97,6 +97,7 @@ async fn interrupt(
     cancelled: &Notify,
     stopping: &mut watch::Receiver<bool>,
 ) -> InterruptKind {
+    let mut shortest = Duration::ZERO;
     loop {
         if let Some(kind) = account.interrupted() {
             return kind;
@@ -105,8 +106,8 @@ async fn interrupt(
             account.interrupt(InterruptKind::Deadline);
             continue;
         }
-        // The clock of a run may have stood still meanwhile, and may still do so: then the loop goes on.
-        let pause = account.time_left().max(SHORTEST);
+        let pause = account.time_left().max(shortest);
+        shortest = LOOK_AGAIN;
         tokio::select! {
             () = cancelled.notified() => account.interrupt(InterruptKind::Cancelled),
             () = sleep(pause) => {}

@@ -1,4 +1,4 @@
-//! Answers what a server asks in its answers (2026-07-28): the client of the run is asked.
+//! Passes questions that a server puts into its result (input requests, 2026-07-28) to the client of the run.
 
 use crate::UpstreamFault;
 use crate::client_features::{PassedRequest, forwarded};

@@ -1,4 +1,4 @@
-//! The configuration of an OpenAPI service.
+//! Where an OpenAPI service is and which of its operations become tools, as the configuration says it.
 
 use ptc_base::net::{ClientOptions, Headers, Url};
 use serde_json::{Map, Value};

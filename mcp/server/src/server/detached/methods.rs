@@ -1,4 +1,4 @@
-//! The methods of `tasks/`, in both of their forms.
+//! Answers the requests `tasks/…` of both revisions of MCP tasks, and decides which calls become tasks.
 
 use super::awaited::AwaitedReply;
 use super::run::{DetachedRun, HandleKind};

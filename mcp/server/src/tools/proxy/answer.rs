@@ -1,4 +1,4 @@
-//! Answers of `proxy-dispatch`, which pass through a run so that its end redacts their secrets.
+//! Builds the answers of `proxy-dispatch`. Each is the outcome of a run, because outcomes are redacted.
 //!
 //! An answer is the result of the call itself: `content`, and the members that the tool's document names. No
 //! value is in both, because clients count the bytes that they read.

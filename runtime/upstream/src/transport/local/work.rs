@@ -1,5 +1,5 @@
-//! Carries out a tool of the configuration: starts a program with an argument list, never through a shell, or works on a
-//! file below the folder, which no link leaves.
+//! Carries out tools that the configuration defines: starts a program without a shell, or reads, lists or writes files
+//! below the folder of the entry, which no link leaves.
 
 use super::{LocalHandler, LocalWork};
 use crate::{forget_companion, spawn_companion};
