@@ -31,6 +31,16 @@ impl RunWatcher for Watcher {
     }
 }
 
+/// Sends how many futures were dropped before the watcher heard of the end.
+struct DroppedFirst(oneshot::Sender<(Outcome, usize)>, Arc<AtomicUsize>);
+
+impl RunWatcher for DroppedFirst {
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        let dropped = self.1.load(Ordering::SeqCst);
+        let _ = self.0.send((outcome, dropped));
+    }
+}
+
 /// Counts the futures that were dropped.
 struct Dropped(Arc<AtomicUsize>);
 
@@ -92,14 +102,31 @@ async fn its_deadline_and_its_caller_end_it_and_drop_its_work_first() {
 async fn one_that_was_cancelled_at_once_never_begins_or_is_dropped() {
     let runtime = runtime().await;
     let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-    for _ in 0..100 {
+    for round in 1..=100 {
         let (sender, ended) = oneshot::channel();
         let run = endless(&begun, &dropped);
-        let submitted = runtime.submit_async(Limits::default(), run, Box::new(Watcher(Some(sender))));
+        let watcher = Box::new(DroppedFirst(sender, dropped.clone()));
+        let submitted = runtime.submit_async(Limits::default(), run, watcher);
         submitted.cancel();
-        assert_eq!(reason(&ended.await.expect("an end")), "cancelled");
+        let (outcome, before) = ended.await.expect("an end");
+        assert_eq!(
+            (reason(&outcome), before),
+            ("cancelled", round),
+            "its work is dropped before its end is told"
+        );
     }
     assert_eq!(dropped.load(Ordering::SeqCst), 100);
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_large_answer_arrives_whole() {
+    let runtime = runtime().await;
+    let text = "x".repeat(8 << 20);
+    let answered = text.clone();
+    let run = AsyncRun::new(interrupted, move |_| async move { answer(&answered) });
+    let outcome = runtime.run_async(Limits::default(), run).await;
+    assert!(outcome.result.expect("an answer").text == text);
     runtime.shutdown().await;
 }
 

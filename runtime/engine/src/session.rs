@@ -9,9 +9,10 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use ptc_base::sync::Locked;
+use ptc_calls::run::client::ProgressListener;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{CallRecord, Failure, Outcome, Report};
-use ptc_calls::run::watcher::RunWatcher;
+use ptc_calls::run::watcher::{RunView, RunWatcher};
 use ptc_vm::{Class, Reason};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -297,6 +298,14 @@ struct SessionWatcher {
 }
 
 impl RunWatcher for SessionWatcher {
+    fn entered(&mut self, view: RunView) {
+        self.watcher.entered(view);
+    }
+
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        self.watcher.progress_listener()
+    }
+
     fn begun(&mut self) {
         self.watcher.begun();
     }

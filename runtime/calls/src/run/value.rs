@@ -52,7 +52,7 @@ impl Outcome {
 }
 
 impl RunOptions {
-    /// Options for [`Outcome::value`], for a program that may call tools: 10 s and 100 MiB.
+    /// Options for [`Outcome::value`], for a program that may call tools: 60 s and 100 MiB.
     pub fn typed() -> RunOptions {
         RunOptions { want_json: true, limits: Limits::with_upstreams(), ..RunOptions::default() }
     }

@@ -18,6 +18,9 @@ use tokio::time::sleep;
 /// The shortest pause between two looks at a clock that has stood still, because a server starts or a person is asked.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// Most bytes of an outcome that is finished on the I/O runtime, which takes a fraction of a millisecond.
+const MOST_HERE: usize = 64 << 10;
+
 /// Starts runs on the I/O runtime and stops them.
 pub(crate) struct AsyncRuns {
     io: Handle,
@@ -63,6 +66,8 @@ async fn drive(
     recipient.begun();
     let cancelled = Arc::new(Notify::new());
     if !handle.pin_to_io(&cancelled) {
+        // What the run holds is released before its caller hears of the end.
+        drop(run);
         return finish(&account, recipient, Ending::failed(Failure::cancelled()));
     }
     run.introduce(&account);
@@ -88,7 +93,18 @@ async fn drive(
         }
         Err(kind) => interrupted(kind, account.limits()),
     };
-    finish(&account, recipient, ending);
+    end(account, recipient, ending).await;
+}
+
+/// Ends a run. A large outcome is redacted and written on a thread for blocking work: other runs and connections need
+/// this one.
+async fn end(account: Arc<RunAccount>, recipient: Recipient, ending: Ending) {
+    let bytes = ending.result.as_ref().map_or(0, |value| value.text.len())
+        + ending.prints.iter().chain(&ending.stderr).map(String::len).sum::<usize>();
+    if bytes <= MOST_HERE {
+        return finish(&account, recipient, ending);
+    }
+    tasks::blocking(TaskOwner::Run, move |_| finish(&account, recipient, ending)).await;
 }
 
 /// Waits until the run is interrupted: by its caller, by its deadline, or because the runtime shuts down.
