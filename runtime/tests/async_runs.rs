@@ -1,8 +1,12 @@
 //! Runs on the I/O runtime: limits, cancellation, defects and shutdown are those of every run, and no worker is needed.
 
+use crate::common::programs;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::{Ending, Outcome, RenderedValue};
+use ptc_calls::run::account::RunAccount;
+use ptc_calls::tools::Notation;
 use ptc_calls::watcher::RunWatcher;
+use ptc_engine::broker::ToolCall;
 use ptc_engine::guest::{AsyncRun, interrupted};
 use ptc_engine::{Runtime, RuntimeConfig};
 use std::future::pending;
@@ -140,6 +144,102 @@ async fn a_defect_ends_it_alone() {
     let outcome =
         runtime.run_async(Limits::default(), AsyncRun::new(interrupted, |_| async { answer("1") })).await;
     assert_eq!(reason(&outcome), "answer");
+    runtime.shutdown().await;
+}
+
+/// Calls a tool for a run.
+async fn echo(runtime: &Runtime, account: &Arc<RunAccount>) {
+    let call = ToolCall {
+        server: "fake".to_owned(),
+        tool: "echo".to_owned(),
+        arguments: r#"{"text":"said"}"#.to_owned(),
+        notation: Notation::Json,
+    };
+    runtime.broker().call(account, call).await.expect("an answer");
+}
+
+/// Where a run or its watcher breaks.
+#[derive(Clone, Copy, PartialEq)]
+enum Breaks {
+    AfterItsCall,
+    WhenItIsInterrupted,
+    WhenACallEnds,
+}
+
+/// A watcher that panics when a call ends.
+struct Broken(Option<oneshot::Sender<Outcome>>);
+
+impl RunWatcher for Broken {
+    fn call_ended(&mut self, _: u64) {
+        panic!("out of order");
+    }
+
+    fn ended(mut self: Box<Self>, outcome: Outcome) {
+        let _ = self.0.take().expect("one end").send(outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_defect_of_the_work_or_of_its_watcher_leaves_the_ledger() {
+    let runtime = Arc::new(programs::runtime().await);
+    for breaks in [Breaks::AfterItsCall, Breaks::WhenItIsInterrupted, Breaks::WhenACallEnds] {
+        let inside = runtime.clone();
+        let work = move |account: Arc<RunAccount>| async move {
+            echo(&inside, &account).await;
+            assert!(breaks != Breaks::AfterItsCall, "out of order");
+            pending::<Ending>().await
+        };
+        let at_end = move |kind, limits: &Limits| {
+            assert!(breaks != Breaks::WhenItIsInterrupted, "out of order");
+            interrupted(kind, limits)
+        };
+        let (sender, ended) = oneshot::channel();
+        let watcher: Box<dyn RunWatcher> = match breaks {
+            Breaks::WhenACallEnds => Box::new(Broken(Some(sender))),
+            Breaks::AfterItsCall | Breaks::WhenItIsInterrupted => Box::new(Watcher(Some(sender))),
+        };
+        // Only the interrupted one lives to its deadline.
+        let timeout_ms = if breaks == Breaks::WhenItIsInterrupted { 300 } else { 60_000 };
+        let limits = Limits { timeout_ms, ..Limits::default() };
+        let _submitted = runtime.submit_async(limits, AsyncRun::new(at_end, work), watcher);
+        let outcome = ended.await.expect("an end");
+        let failure = outcome.result.as_ref().expect_err("a defect");
+        assert_eq!(failure.message, "internal defect: out of order");
+        assert_eq!(outcome.upstream_calls.len(), 1, "{outcome:?}");
+    }
+    runtime.shutdown().await;
+}
+
+/// Lets the run go on when a call has ended.
+struct GoesOn(Arc<Notify>, Option<oneshot::Sender<Outcome>>);
+
+impl RunWatcher for GoesOn {
+    fn call_ended(&mut self, _: u64) {
+        self.0.notify_one();
+    }
+
+    fn ended(mut self: Box<Self>, outcome: Outcome) {
+        let _ = self.1.take().expect("one end").send(outcome);
+    }
+}
+
+#[tokio::test]
+async fn its_watcher_hears_of_each_call_as_it_ends() {
+    let runtime = Arc::new(programs::runtime().await);
+    let heard = Arc::new(Notify::new());
+    let (inside, waits) = (runtime.clone(), heard.clone());
+    let work = move |account: Arc<RunAccount>| async move {
+        for _ in 0..3 {
+            echo(&inside, &account).await;
+            waits.notified().await;
+        }
+        answer("3")
+    };
+    let (sender, ended) = oneshot::channel();
+    let limits = Limits { timeout_ms: 60_000, ..Limits::default() };
+    let watcher = Box::new(GoesOn(heard, Some(sender)));
+    let _submitted = runtime.submit_async(limits, AsyncRun::new(interrupted, work), watcher);
+    assert_eq!(reason(&ended.await.expect("an end")), "answer");
     runtime.shutdown().await;
 }
 

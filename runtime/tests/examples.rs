@@ -35,6 +35,14 @@ fn the_first_example_of_the_document_runs() {
 }
 
 #[test]
+fn limits_and_failures_are_data() {
+    let want = "[1 3 6] (3 calls)\n\
+                tool_call_limit_exceeded: tool/next was not called: the program has used up its calls (3 calls)\n\
+                tool_error: Tool 'next' failed: \"101 is too large\" (1 calls)\n";
+    assert_eq!(example("limits", &[]), want);
+}
+
+#[test]
 fn programs_of_a_session_build_on_each_other_and_lines_are_streamed() {
     let want = "(def prices [3 4 5]) => #'prices\n(defn total [xs] (reduce + xs)) => #'total\n\
                 (total prices) => 12\nthe total is 12\nprinted 0\nprinted 1\nprinted 2\n";

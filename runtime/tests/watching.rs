@@ -50,7 +50,7 @@ fn watched() -> (Box<Watcher>, UnboundedReceiver<Event>) {
 struct Lines(UnboundedSender<String>);
 
 impl RunWatcher for Lines {
-    fn follows(&self) -> bool {
+    fn follows(&mut self) -> bool {
         true
     }
 

@@ -104,7 +104,7 @@ impl Drop for RunStream {
 struct Follower(mpsc::UnboundedSender<RunEvent>);
 
 impl RunWatcher for Follower {
-    fn follows(&self) -> bool {
+    fn follows(&mut self) -> bool {
         true
     }
 

@@ -9,10 +9,9 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use ptc_base::sync::Locked;
-use ptc_calls::run::client::ProgressListener;
 use ptc_calls::run::options::RunOptions;
-use ptc_calls::run::outcome::{CallRecord, Failure, Outcome, Report};
-use ptc_calls::run::watcher::{RunView, RunWatcher};
+use ptc_calls::run::outcome::{Failure, Outcome, Report};
+use ptc_calls::run::watcher::RunWatcher;
 use ptc_vm::{Class, Reason};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -298,40 +297,8 @@ struct SessionWatcher {
 }
 
 impl RunWatcher for SessionWatcher {
-    fn entered(&mut self, view: RunView) {
-        self.watcher.entered(view);
-    }
-
-    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
-        self.watcher.progress_listener()
-    }
-
-    fn begun(&mut self) {
-        self.watcher.begun();
-    }
-
-    fn suspended(&mut self, live_bytes: u64) {
-        self.watcher.suspended(live_bytes);
-    }
-
-    fn resumed(&mut self) {
-        self.watcher.resumed();
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.watcher.call_ended(ended);
-    }
-
-    fn follows(&self) -> bool {
-        self.watcher.follows()
-    }
-
-    fn printed(&mut self, line: &str) {
-        self.watcher.printed(line);
-    }
-
-    fn called(&mut self, call: &CallRecord) {
-        self.watcher.called(call);
+    fn inner(&mut self) -> Option<&mut dyn RunWatcher> {
+        Some(&mut *self.watcher)
     }
 
     fn ended(self: Box<Self>, mut outcome: Outcome) {

@@ -6,9 +6,10 @@ use ptc_tests::binary::run_ptc;
 use ptc_tests::postgres::Database;
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::text_of;
-use ptc_tests::upstreams::{ConfigFile, Upstreams};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
 use ptc_tests::web::{
-    Answer, Browser, STATELESS, SessionClient, WebServer, program, stateless_headers, stateless_params,
+    Answer, Browser, STATELESS, SessionClient, WebServer, after_a_call, begin, program, stateless_headers,
+    stateless_params,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ impl Nodes {
         let state = database.url();
         // The database may still be starting.
         while run_ptc(&["runs", "--state", &state], "").code != Some(0) {}
-        let config = Upstreams::probe().write();
+        let config = Upstreams::probe().add("other", probe_server(&[])).write();
         let words =
             [&["--state", &state, "--upstream-call-timeout", "60s", "--timeout", "60s"], flags].concat();
         let nodes = (0..count).map(|_| WebServer::start(&config.flags(&words))).collect();
@@ -76,7 +77,8 @@ impl Pending {
     }
 
     fn next(&mut self) -> Value {
-        self.0.event(&self.1).unwrap()
+        let event = self.0.event(&self.1);
+        event.unwrap_or_else(|| panic!("{:?}", self.1))
     }
 }
 
@@ -118,9 +120,10 @@ fn more_sessions_than_a_node_may_have_go_on_at_every_node() {
         }
     }
     // Sessions with a request are not dropped for others, so there is no room.
-    let mut asked: Vec<Pending> =
-        clients[..2].iter_mut().map(|client| Pending::begin(&nodes[0], client, FORM)).collect();
-    asked.iter_mut().for_each(|run| drop(run.next()));
+    let held = clients[1].body("tools/call", after_a_call("(tool/call 'probe/hold {})"));
+    let _held = begin(&nodes[0], &clients[1].headers(), &held);
+    let mut asked = Pending::begin(&nodes[0], &mut clients[0], &FORM.replace("probe/", "other/"));
+    asked.next();
     let body = clients[2].body("ping", json!({}));
     assert_eq!(nodes[0].ask("POST", &clients[2].headers(), &body).status, 429);
     assert_eq!(nodes[1].ask("POST", &clients[2].headers(), &body).status, 200);

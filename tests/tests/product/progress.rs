@@ -130,6 +130,20 @@ fn proxy_dispatch_passes_progress_on_too() {
 }
 
 #[test]
+fn programs_of_a_session_pass_progress_on_too() {
+    let config = Upstreams::probe().write();
+    let mut server = Server::start(&config.flags(&["--sessions", "--timeout", "120s"]));
+    let started = server.request("tools/call", json!({ "name": "lisp_session_start", "arguments": {} }));
+    let session = &started["result"]["structuredContent"]["session_id"];
+    assert!(session.is_string(), "{started}");
+    let params = json!({ "name": "lisp_session_eval", "arguments": { "session_id": session, "program": steps(20) },
+        "_meta": { "progressToken": "p" } });
+    let id = server.begin("tools/call", params);
+    assert_steps(&until_answer(&mut server, id), 20);
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
 fn steps_of_several_tools_are_one_increasing_count() {
     let config = Upstreams::probe().write();
     let mut server = Server::start(&config.flags(&["--timeout", "120s"]));

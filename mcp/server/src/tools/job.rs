@@ -32,7 +32,7 @@ impl Job {
     ///
     /// `memory_bytes` is memory of the job that nothing else accounts for. The gate keeps the sum of all
     /// running jobs below its bound. Programs of the runtime pass 0, because the runtime counts them quantum
-    /// by quantum.
+    /// by quantum, as it does answers of servers.
     pub fn new(memory_bytes: u64, start: impl FnOnce(Box<dyn Reporter>) -> Cancel + Send + 'static) -> Job {
         Job::keepable(memory_bytes, |reporter| Started { cancel: start(reporter), keeper: None })
     }
@@ -123,7 +123,7 @@ impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E>
         self.reporter.begun();
     }
 
-    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+    fn progress_listener(&mut self) -> Option<Arc<dyn ProgressListener>> {
         self.reporter.progress_listener()
     }
 

@@ -80,6 +80,9 @@ impl JsonSchema for NoArguments {
 impl HostTool {
     /// A tool that takes its schema from the type of its arguments. Its effect is unknown unless
     /// [`HostTool::effect`] sets it.
+    ///
+    /// The function may fail with every error that has a text: `&str`, `String`, an error type. It runs many times, also at
+    /// the same time, so it is `Fn`: state that it shares is an `Arc`, cloned before the `async move` of each call.
     pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
     where
         A: DeserializeOwned + JsonSchema,

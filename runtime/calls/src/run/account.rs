@@ -421,6 +421,11 @@ impl RunAccount {
         self.ledger.answered()
     }
 
+    /// Waits until calls have ended since the last time. For the one task that holds the account of a run.
+    pub async fn more_calls_answered(&self) {
+        self.ledger.more_answered().await;
+    }
+
     /// Records of the calls that have ended so far, in order of completion, without the first `known`.
     pub fn calls_ended_after(&self, known: usize) -> Vec<CallRecord> {
         self.ledger.ended(known)

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// Limit of records of refused calls; further ones are only counted.
 const REFUSED: u64 = 50;
@@ -53,6 +54,8 @@ impl CallTag {
 #[derive(Default)]
 pub(super) struct Ledger {
     inner: Mutex<Entries>,
+    /// Wakes the task of the run for each call that ends, if that waits for it.
+    one_answered: Notify,
 }
 
 #[derive(Default)]
@@ -248,6 +251,11 @@ impl Ledger {
         self.lock().answered
     }
 
+    /// Waits until calls have ended since the last time; for one task.
+    pub(super) async fn more_answered(&self) {
+        self.one_answered.notified().await;
+    }
+
     /// At most `most` of the records after the first `known`, at most as many calls under way, and the totals, all of one
     /// moment.
     pub(super) fn look(
@@ -366,6 +374,8 @@ impl OpenCall {
         if let Some(open) = inner.take(self.tag) {
             inner.enter(record(open, status, duration, bytes));
             inner.answered += 1;
+            drop(inner);
+            self.account.ledger().one_answered.notify_one();
         }
     }
 

@@ -139,13 +139,16 @@ pub struct RenderedValue {
     pub text: String,
     /// True when `text` is not `pr-str` text, but the text itself, with its line breaks
     /// (`RunOptions::plain_text`).
+    #[doc(hidden)]
     pub is_plain: bool,
     /// True when `text` was cut.
     pub truncated: bool,
     /// Size of the whole text, even if it was cut; one more than `RunOptions::counted_bytes` when it is
     /// longer than that.
+    #[doc(hidden)]
     pub text_bytes: u64,
     /// Bytes by which base64 strings in the text were shortened (`RunOptions::brief_text`).
+    #[doc(hidden)]
     pub saved_bytes: u64,
     /// True when the value is nil (its text is `nil`).
     pub is_nil: bool,
@@ -289,7 +292,8 @@ impl PartialEq<Reason> for FailureKind {
 pub struct Failure {
     /// Its kind.
     pub reason: FailureKind,
-    /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`.
+    /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`. A limit is named as the flag of
+    /// `ptc`: `--timeout` is `Limits::timeout_ms`, `--memory` is `Limits::memory_bytes`.
     pub message: String,
     /// For `(fail v)`: `pr-str` of `v`, cut at `RunOptions::result_bytes`.
     pub value: Option<String>,
@@ -508,14 +512,14 @@ impl CallFault {
     }
 }
 
-/// What a tool may do, from its annotations.
+/// What a tool may do: set with `HostTool::effect`, or read from the annotations of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// `readOnlyHint`.
+    /// It only reads (`readOnlyHint` of MCP), so a call can be made again.
     Read,
-    /// `destructiveHint` or a writing method.
+    /// It changes something (`destructiveHint` of MCP, or a writing HTTP method).
     Write,
-    /// Its annotations say nothing.
+    /// Neither is known. It is handled like [`Effect::Write`] where a call must not be repeated.
     Unknown,
 }
 
@@ -539,6 +543,6 @@ pub struct Usage {
     pub peak_bytes: u64,
     /// Time from start to end, waiting included.
     pub duration: Duration,
-    /// Number of upstream calls, as the budget counts them.
+    /// Number of tool calls, as the budget counts them: those of servers and those of the application.
     pub upstream_calls: u32,
 }

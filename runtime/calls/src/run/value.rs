@@ -12,7 +12,7 @@ use std::fmt;
 pub enum ValueError {
     /// The program failed.
     Failed(Box<Failure>),
-    /// JSON was not requested: [`RunOptions::want_json`] was off.
+    /// JSON was not requested: the options of the run were not made by [`RunOptions::typed`].
     NotAsked,
     /// The answer has no JSON form.
     NoJson(JsonRefusal),
@@ -39,8 +39,8 @@ impl Outcome {
     /// The answer as a type of the application. Keywords become strings, and sets become lists.
     ///
     /// # Errors
-    /// The program failed; the answer does not match the type or has no JSON form; [`RunOptions::want_json`]
-    /// was off.
+    /// The program failed; the answer does not match the type or has no JSON form; the options of the run were not
+    /// made by [`RunOptions::typed`].
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         let answer = self.result.as_ref().map_err(|failure| ValueError::Failed(Box::new(failure.clone())))?;
         match &answer.json {

@@ -17,37 +17,56 @@ use tokio::sync::oneshot;
 /// Receives the events of one run. Its methods are called on the runtime's threads, so they must be quick and
 /// must not block.
 pub trait RunWatcher: Send {
+    /// The watcher that gets every event which this one does not handle itself.
+    fn inner(&mut self) -> Option<&mut dyn RunWatcher> {
+        None
+    }
+
     /// The run has an account, which `view` looks at while the run goes on. Called once, before the run begins.
-    fn entered(&mut self, _view: RunView) {}
+    fn entered(&mut self, view: RunView) {
+        self.inner().into_iter().for_each(|inner| inner.entered(view.clone()));
+    }
 
     /// The program has begun, or ended before it could.
-    fn begun(&mut self) {}
+    fn begun(&mut self) {
+        self.inner().into_iter().for_each(|inner| inner.begun());
+    }
 
     /// The program waits for upstream servers and holds this many live bytes meanwhile.
-    fn suspended(&mut self, _live_bytes: u64) {}
+    fn suspended(&mut self, live_bytes: u64) {
+        self.inner().into_iter().for_each(|inner| inner.suspended(live_bytes));
+    }
 
     /// A suspended program can run again.
-    fn resumed(&mut self) {}
+    fn resumed(&mut self) {
+        self.inner().into_iter().for_each(|inner| inner.resumed());
+    }
 
     /// Another upstream call has ended in any way; `ended` is the number of calls that have.
-    fn call_ended(&mut self, _ended: u64) {}
+    fn call_ended(&mut self, ended: u64) {
+        self.inner().into_iter().for_each(|inner| inner.call_ended(ended));
+    }
 
     /// Whether it wants lines and calls while the run goes on. Called once, before the run begins.
-    fn follows(&self) -> bool {
-        false
+    fn follows(&mut self) -> bool {
+        self.inner().is_some_and(|inner| inner.follows())
     }
 
     /// Receives the progress of the tools that the run calls. Called once, before the run begins.
-    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
-        None
+    fn progress_listener(&mut self) -> Option<Arc<dyn ProgressListener>> {
+        self.inner()?.progress_listener()
     }
 
     /// The run has printed a line; only for a watcher that [follows](RunWatcher::follows). Lines are
     /// delivered at the end of a quantum, those of branches when the branches have ended.
-    fn printed(&mut self, _line: &str) {}
+    fn printed(&mut self, line: &str) {
+        self.inner().into_iter().for_each(|inner| inner.printed(line));
+    }
 
     /// A call has ended; only for a watcher that [follows](RunWatcher::follows).
-    fn called(&mut self, _call: &CallRecord) {}
+    fn called(&mut self, call: &CallRecord) {
+        self.inner().into_iter().for_each(|inner| inner.called(call));
+    }
 
     /// The run has ended. Called exactly once, whatever happens to the run.
     fn ended(self: Box<Self>, outcome: Outcome);
@@ -66,6 +85,8 @@ pub struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
     /// What the watcher has been notified of, if it follows the run.
     reported: Option<Reported>,
+    /// How many ended calls it has been notified of.
+    calls_ended: u64,
     interrupt: Interrupt,
     limits: Limits,
     secrets: SecretRegistry,
@@ -74,13 +95,13 @@ pub struct Recipient {
 impl Recipient {
     /// The recipient of a run with this interrupt and these limits.
     pub fn new(
-        watcher: Box<dyn RunWatcher>,
+        mut watcher: Box<dyn RunWatcher>,
         interrupt: Interrupt,
         limits: Limits,
         secrets: SecretRegistry,
     ) -> Recipient {
         let reported = watcher.follows().then(Reported::default);
-        Recipient { watcher: Some(watcher), reported, interrupt, limits, secrets }
+        Recipient { watcher: Some(watcher), reported, calls_ended: 0, interrupt, limits, secrets }
     }
 
     /// Delivers the outcome, with secrets redacted.
@@ -114,15 +135,12 @@ impl Recipient {
         reported.lines = reported.lines.max(lines.len());
     }
 
-    /// Receives the progress of the tools that the run calls.
-    pub fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
-        self.watcher.as_ref()?.progress_listener()
-    }
-
-    /// Gives the watcher a view of the run.
+    /// Gives the watcher a view of the run, and the run the listener of the watcher.
     pub fn entered(&mut self, account: &Arc<RunAccount>) {
-        if let Some(watcher) = &mut self.watcher {
-            watcher.entered(RunView { account: Arc::downgrade(account), secrets: self.secrets.clone() });
+        let Some(watcher) = &mut self.watcher else { return };
+        watcher.entered(RunView { account: Arc::downgrade(account), secrets: self.secrets.clone() });
+        if let Some(listener) = watcher.progress_listener() {
+            account.set_progress_listener(listener);
         }
     }
 
@@ -147,10 +165,12 @@ impl Recipient {
         }
     }
 
-    /// Reports how many calls have ended.
-    pub fn call_ended(&mut self, ended: u64) {
-        if let Some(watcher) = &mut self.watcher {
-            watcher.call_ended(ended);
+    /// Reports each call that has ended since the last report; `ended` is the number of all that have.
+    pub fn calls_ended(&mut self, ended: u64) {
+        let Some(watcher) = &mut self.watcher else { return };
+        while self.calls_ended < ended {
+            self.calls_ended += 1;
+            watcher.call_ended(self.calls_ended);
         }
     }
 }

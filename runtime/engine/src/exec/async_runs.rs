@@ -9,6 +9,7 @@ use ptc_calls::run::limits::Limits;
 use ptc_calls::run::outcome::{Ending, Failure};
 use ptc_calls::run::watcher::Recipient;
 use ptc_vm::InterruptKind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -52,48 +53,58 @@ impl AsyncRuns {
 }
 
 async fn drive(
-    mut run: AsyncRun,
+    run: AsyncRun,
     limits: Limits,
     handle: Arc<RunHandle>,
     mut recipient: Recipient,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
     let account = Arc::new(RunAccount::new(limits, handle.interrupt.clone()));
-    recipient.entered(&account);
-    if let Some(listener) = recipient.progress_listener() {
-        account.set_progress_listener(listener);
-    }
+    // A defect of the work or of the watcher leaves the account, so the outcome has the calls that were made.
+    let ending = contained(go_through(run, &account, &handle, &mut recipient, stopping)).await;
+    let ending = ending.unwrap_or_else(|panic| {
+        let text = panic_text(&*panic);
+        tracing::error!(panic = text, "a run hit a defect");
+        Ending::failed(Failure::defect(&format!("internal defect: {text}")))
+    });
+    end(account, recipient, ending).await;
+}
+
+/// Does the work of a run. What the run holds is released before this returns, so before its caller hears of the end.
+async fn go_through(
+    mut run: AsyncRun,
+    account: &Arc<RunAccount>,
+    handle: &RunHandle,
+    recipient: &mut Recipient,
+    stopping: watch::Receiver<bool>,
+) -> Ending {
+    recipient.entered(account);
     recipient.begun();
     let cancelled = Arc::new(Notify::new());
     if !handle.pin_to_io(&cancelled) {
-        // What the run holds is released before its caller hears of the end.
-        drop(run);
-        return finish(&account, recipient, Ending::failed(Failure::cancelled()));
+        return Ending::failed(Failure::cancelled());
     }
-    run.introduce(&account);
+    run.introduce(account);
     let AsyncRun { work, interrupted, .. } = run;
     recipient.suspended(account.held_bytes());
-    // The future is made inside, so that a panic in that is contained as well.
-    let work = contained(async { work(account.clone()).await });
-    // The work is dropped before its end is made, so that nothing of it runs on.
-    let ended = tokio::select! {
-        biased;
-        kind = interrupt(&account, &cancelled, &mut stopping) => Err(kind),
-        ended = work => Ok(ended),
-    };
-    for call in 1..=account.calls_answered() {
-        recipient.call_ended(call);
-    }
-    let ending = match ended {
-        Ok(Ok(ending)) => ending,
-        Ok(Err(panic)) => {
-            let text = panic_text(&*panic);
-            tracing::error!(panic = text, "a run hit a defect");
-            Ending::failed(Failure::defect(&format!("internal defect: {text}")))
+    let ended = {
+        let mut work = work(account.clone());
+        let mut interrupt = pin!(interrupt(account, &cancelled, stopping));
+        loop {
+            let ended = tokio::select! {
+                biased;
+                kind = &mut interrupt => Some(Err(kind)),
+                () = account.more_calls_answered() => None,
+                ended = &mut work => Some(Ok(ended)),
+            };
+            recipient.follow(&[], |known| account.calls_ended_after(known));
+            recipient.calls_ended(account.calls_answered());
+            if let Some(ended) = ended {
+                break ended;
+            }
         }
-        Err(kind) => interrupted(kind, account.limits()),
     };
-    end(account, recipient, ending).await;
+    ended.unwrap_or_else(|kind| interrupted(kind, account.limits()))
 }
 
 /// Ends a run. A large outcome is redacted and written on a thread for blocking work: other runs and connections need
@@ -111,7 +122,7 @@ async fn end(account: Arc<RunAccount>, recipient: Recipient, ending: Ending) {
 async fn interrupt(
     account: &RunAccount,
     cancelled: &Notify,
-    stopping: &mut watch::Receiver<bool>,
+    mut stopping: watch::Receiver<bool>,
 ) -> InterruptKind {
     let mut shortest = Duration::ZERO;
     loop {

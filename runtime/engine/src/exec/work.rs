@@ -23,8 +23,6 @@ pub(crate) struct Work {
     pub(crate) replies: Vec<(CallId, Reply)>,
     /// Receives its progress and outcome; `None` once it has ended.
     recipient: Option<Recipient>,
-    /// How many ended calls its watcher has been notified of.
-    told: u64,
     /// Its watcher has been notified that it waits.
     waits: bool,
 }
@@ -64,11 +62,8 @@ impl Work {
         if let Some(recipient) = &mut recipient {
             recipient.entered(&account);
         }
-        if let Some(listener) = recipient.as_ref().and_then(Recipient::progress_listener) {
-            account.set_progress_listener(listener);
-        }
         let stage = Stage::New { job, inbox: inbox.clone(), batch };
-        Work { account, stage, replies: Vec::new(), recipient, told: 0, waits: false }
+        Work { account, stage, replies: Vec::new(), recipient, waits: false }
     }
 
     /// Logical bytes alive.
@@ -98,16 +93,6 @@ impl Work {
     fn finish(&mut self, ending: Ending) {
         if let Some(recipient) = self.recipient.take() {
             finish(&self.account, recipient, ending);
-        }
-    }
-
-    /// Notifies the watcher of calls that have ended.
-    fn tell(&mut self) {
-        let Some(recipient) = &mut self.recipient else { return };
-        let ended = self.account.calls_answered();
-        while self.told < ended {
-            self.told += 1;
-            recipient.call_ended(self.told);
         }
     }
 }
@@ -144,12 +129,12 @@ impl Task for Work {
             self.account.interrupt(InterruptKind::Deadline);
         }
         let progress = guest.advance();
-        if let Some(recipient) = &mut self.recipient
-            && recipient.follows()
-        {
-            recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
+        if let Some(recipient) = &mut self.recipient {
+            if recipient.follows() {
+                recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
+            }
+            recipient.calls_ended(self.account.calls_answered());
         }
-        self.tell();
         match progress {
             Progress::Ready => Needs::Turn,
             Progress::Waiting => {

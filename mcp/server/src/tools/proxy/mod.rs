@@ -136,7 +136,9 @@ impl Tool for ProxyDispatch {
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
         let (storage, caller, trace) = (self.storage.clone(), Caller::from_call(call), call.trace.clone());
-        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+        // Arguments of a file are in memory until they are sent. Results are counted by the runtime.
+        let memory_bytes = if given.raw("argumentsFile").is_some() { limits.max_context_bytes } else { 0 };
+        Begun::Run(Job::new(memory_bytes, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let run = AsyncRun::new(interrupted, move |account| async move {
                 account.set_origin(CallOrigin::Direct);
