@@ -1,4 +1,4 @@
-//! What searches pay with.
+//! The trait through which searches pay for their work and memory; a meter ends a search by refusing either.
 
 use crate::error::SearchError;
 

@@ -1,4 +1,5 @@
-//! Builtins for parts of dates and instants, and for calendar arithmetic, named after Java's classes.
+//! Builtins, named after Java's classes, that make dates, instants and durations, read their parts, and do calendar
+//! arithmetic.
 
 use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
 use crate::builtins::{Builtin, Category, callback, direct};

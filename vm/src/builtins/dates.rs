@@ -1,4 +1,5 @@
-//! Dates, instants and durations by the names of Java's classes, and the clock.
+//! Builtins, named after Java's classes, that parse, compare and shift dates, instants and durations, and read the
+//! clock.
 
 use super::calendar::plus_days;
 use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};

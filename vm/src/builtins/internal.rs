@@ -1,4 +1,5 @@
-//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
+//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration, input data and tasks of
+//! the journal.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

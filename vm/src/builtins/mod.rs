@@ -1,5 +1,5 @@
-//! The builtin table: one row gives a function its name, arities, documentation, purity and
-//! implementation. Everything else (lookup by the compiler, arity checks, documentation) comes from it.
+//! The table of builtins, with the name, arities, documentation, purity and implementation of each, and the closed set
+//! of host calls. Everything else (lookup by the compiler, arity checks, documentation) comes from the rows.
 //!
 //! To add a builtin, add its row to the `TABLE` of the module it belongs to.
 

@@ -1,4 +1,4 @@
-//! Predicates, and functions about the type of a value. They accept every value and never fault.
+//! Predicates, which accept every value, and the functions `identity`, `boolean`, `type`, `keyword` and `name`.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

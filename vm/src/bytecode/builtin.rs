@@ -1,4 +1,5 @@
-//! Numbers of builtins, and what code below their table must know of them: name, usage, arity, identity.
+//! Identifies builtins by number, names those that other code treats specially, and holds the facts about each (name,
+//! usage, arity) without its function.
 
 use super::arity::Arity;
 

@@ -1,4 +1,4 @@
-//! Plain data that a host stores outside of any isolate.
+//! A value as plain data, which a host stores outside of any isolate and shares between threads.
 
 use super::Const;
 use compact_str::CompactString;

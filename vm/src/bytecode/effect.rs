@@ -1,4 +1,5 @@
-//! Effects of instructions on registers and control flow, as the verifier sees them.
+//! Effects of an instruction's operands on registers and control flow, and the visitor through which the verifier and
+//! other readers of code receive them.
 
 /// The effect of one field of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The verifier: every compiled program passes it before it runs, in every build.
+//! Verifies every compiled program before it runs, in every build: no instruction reads an empty register or fills a
+//! full one, and jumps and indices stay in range.
 //!
 //! It walks each function once, front to back, with the set of full registers as its state, as
 //! WebAssembly validation does with its operand stack. A forward jump records the state at its

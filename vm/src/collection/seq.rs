@@ -1,4 +1,5 @@
-//! Collections as sequences: the starting point of every builtin that walks a collection.
+//! Converts collections to vectors for the builtins that walk them, and has the argument checks and faults that these
+//! builtins share.
 
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted};

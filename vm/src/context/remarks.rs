@@ -1,4 +1,5 @@
-//! Collects remarks for the reader of the result about problems that did not stop the program.
+//! Remarks for the reader of a result: counts the texts that were parsed as JSON but are invalid, for which the program
+//! got nil.
 
 use crate::fault::BoundedText;
 

@@ -1,4 +1,5 @@
-//! Hints for values of a wrong type: a table by the type that was needed and the type that came.
+//! Hints for faults: a table for values of a wrong type, by the type that was needed and the type that came, and one
+//! for division by zero.
 
 use super::{BoundedText, Fault};
 

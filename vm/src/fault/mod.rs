@@ -1,4 +1,5 @@
-//! Faults: why a program stopped. Plain data, no values of the isolate.
+//! Faults: the reason, message, location and hints of an error that ends a program. Plain data, no values of the
+//! isolate.
 
 pub mod bounded_text;
 pub(crate) mod hint;

@@ -4,7 +4,7 @@
 //! - this file: the loop of frames; [`run`]: the complete instruction table
 //! - [`call`]: calls any value; drives native machines; [`chain`]: fast `comp` of functions; [`leaf`]: functions that
 //!   are one operation
-//! - [`slots`]: writing registers
+//! - [`registers`]: reading and moving registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
 //! - [`tracked`]: runs that track where values come from
 //! - [`hot`]: the common cases, fast; [`out_of_line`]: their out-of-line parts; [`operations`]: everything beyond them

@@ -1,4 +1,5 @@
-//! Slow paths of instructions.
+//! Slow paths of instructions: comparison of any values, look-up of global names, building of maps and sets, and choice
+//! of a function's arity.
 
 use crate::bytecode::instruction::{Args, Relation};
 use crate::bytecode::{Proto, Shape, WINDOW};

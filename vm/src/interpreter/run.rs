@@ -1,4 +1,4 @@
-//! The complete instruction loop.
+//! Runs one instruction of any kind, with all its cases; the hot loop leaves to it what it does not handle itself.
 //!
 //! A register write overwrites the old value without dropping it. The compiler guarantees, and the verifier has
 //! checked, that the register is empty, so only a scalar is overwritten (see `bytecode`). Debug builds assert it.

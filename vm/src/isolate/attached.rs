@@ -1,4 +1,5 @@
-//! Attaches functions and data of a host to names of an isolate. Nothing runs, so it costs only linking.
+//! Attaches functions and data of a host to names of an isolate, and turns the result of a program into data that a
+//! host can store. Attaching runs nothing, so it costs only linking.
 
 use super::link::{GlobalKey, constant_value};
 use super::{Isolate, World};

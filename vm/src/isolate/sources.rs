@@ -1,4 +1,5 @@
-//! The host's view of where values come from: it names the sources of answers, and asks for those of arguments.
+//! The host's view of source tracking: it starts tracking for a run, names the sources of answers and of names, and
+//! asks for those of a call's arguments.
 
 use super::{CallId, Isolate, World};
 use crate::sources::{CallSources, PartSources, Shadow, Sources};

@@ -1,4 +1,5 @@
-//! The account of logical memory: charges and releases logical bytes, and knows the limit.
+//! The memory account of an isolate: counts logical bytes against a limit, and frees the backlog of dropped values in
+//! steps at safepoints.
 //!
 //! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is built or grows
 //! and released when it is dropped. It is the same in every build and on every platform, which makes the memory limit

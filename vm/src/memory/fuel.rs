@@ -1,4 +1,4 @@
-//! Fuel and interruption of a run.
+//! Pays for the work of a run with fuel, which is granted in slices, and polls for interruption and preemption.
 //!
 //! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is granted in slices;
 //! between slices the isolate returns to its driver. Work inside one native operation cannot be cut into slices, so

@@ -1,4 +1,5 @@
-//! The meter of an isolate, with which every operation pays.
+//! The meter of an isolate, with which every operation pays fuel and checks memory, and which numbers the runs of the
+//! isolate.
 
 use super::account::{self, Finding};
 use super::fuel::Fuel;

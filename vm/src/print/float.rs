@@ -1,5 +1,5 @@
-//! Prints floats: the shortest digits that read back as the same float, plain between 1e-4 and 1e16, with an exponent
-//! beyond (`1.0e20`).
+//! Prints floats: the shortest digits that read back as the same float (with an exponent outside of 1e-4 to 1e16, as in
+//! `1.0e20`), or a given number of digits.
 
 /// Writes a finite float.
 pub(crate) fn float_text(value: f64) -> String {

@@ -1,4 +1,5 @@
-//! Prints big integers in decimal, in steps short enough to check the deadline between them.
+//! Prints big integers in decimal, in steps short enough to check the deadline between them, and all integers in octal
+//! and hexadecimal.
 
 use crate::context::Context;
 use crate::fault::Result;

@@ -1,4 +1,5 @@
-//! Sources of values: which answers of the host a value may depend on, while a program runs.
+//! Sources of values: which answers of the host and entries of the input data a value may depend on, while a program
+//! runs.
 //!
 //! A set of sources is one word. The host names sources; names beyond the room of a word are one source together. A
 //! value has a *shadow*: the sources of the value itself, and those of its parts, as far as these differ. Shadows lie

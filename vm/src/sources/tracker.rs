@@ -1,4 +1,5 @@
-//! What is tracked for a whole isolate: the names of sources, the shadows of names, and effects that no value carries.
+//! Tracks for a whole isolate which sources names, calls and exits depend on and what each server was given, and
+//! describes the sources of a call's arguments to the host.
 
 use super::Sources;
 use super::shadow::Shadow;

@@ -1,4 +1,5 @@
-//! References from values to code: the number of a function, and a reference that keeps its program loaded.
+//! References from values to code: the number of a function, and a counted reference that keeps its program loaded and
+//! lists it when its last closure is dropped.
 
 use crate::bytecode::ProtoIndex;
 use crate::fault::UnitId;

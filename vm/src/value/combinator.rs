@@ -1,4 +1,5 @@
-//! Functions that other functions make: a closed set, so that calling one is data for the interpreter.
+//! Combinators: functions, endless sequences and transducers that builtins make of other values; a closed set of kinds,
+//! so that calling one is data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
 use crate::fault::{Fault, Result};

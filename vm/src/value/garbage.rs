@@ -1,5 +1,6 @@
-//! Frees values without recursion. A dropped collection hands its children to a work list, which is processed in
-//! bounded steps; the rest waits for the next safepoint.
+//! Frees dropped values without recursion, and holds the memory of an isolate (its account and its garbage) while it is
+//! not running. A dropped collection hands its children to a work list, which is processed in bounded steps; the rest
+//! waits for the next safepoint.
 
 use super::Value;
 use crate::memory::account::{self, Account, Backlog, DRAIN_STEP};

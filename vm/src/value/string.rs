@@ -1,4 +1,5 @@
-//! String nodes: UTF-8 text with cached facts about it.
+//! String nodes: UTF-8 text with cached facts about it (whether it is ASCII, its hash, its symbol), and the hash
+//! function of texts.
 
 use crate::memory::account;
 use crate::value::symbol::Symbol;

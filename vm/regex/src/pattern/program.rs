@@ -1,4 +1,4 @@
-//! Compiles patterns to instructions, one for each kind of step in a search.
+//! Compiles the tree of a pattern to the instructions that searches run, for reading the text forwards or backwards.
 //!
 //! Bounded repetitions are unrolled, so that the state of a search is only a position in the program. The order of
 //! paths through the program is the order of preference.

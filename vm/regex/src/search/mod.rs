@@ -1,4 +1,4 @@
-//! Searches with a compiled pattern, and what they remember.
+//! Searches texts with a compiled pattern: chooses one of four kinds of search, and keeps the automata that they make.
 //!
 //! One program serves four searches:
 //!

@@ -1,4 +1,5 @@
-//! Builtins that cut, thin out or recombine sequences.
+//! Builtins that partition or flatten sequences, drop or replace some of their items (`distinct`, `take-nth`), or
+//! combine them (`combinations`).
 
 use crate::builtins::functions::endless::staged;
 use crate::builtins::functions::transducers::{short_of_all, short_of_items, transducer};

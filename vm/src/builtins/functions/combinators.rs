@@ -1,4 +1,4 @@
-//! Builtins that make functions of functions.
+//! Builtins that make functions of functions (`comp`, `partial`, `memoize`), and `apply`.
 
 use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, direct};

@@ -1,4 +1,5 @@
-//! Builtins over nested collections.
+//! Builtins that walk nested collections: `walk`, `prewalk`, `postwalk`, `tree-seq`, and the conversion of all map keys
+//! to keywords or strings.
 
 use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, direct};

@@ -1,4 +1,4 @@
-//! Builtins for arithmetic and the functions of `Math`.
+//! Builtins for arithmetic, rounding, powers and roots, and for conversion to integers, floats and characters.
 
 use crate::arith::{self, not_numbers};
 use crate::builtins::{Builtin, Category, direct};

@@ -1,4 +1,5 @@
-//! Builtins that find or extract parts of strings.
+//! Builtins that test strings (`includes?`, `blank?`), find positions in them (`index-of`), and extract a part between
+//! two indexes (`subs`).
 
 use super::string_argument;
 use crate::arith::invalid_types_of;

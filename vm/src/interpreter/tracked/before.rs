@@ -1,4 +1,4 @@
-//! What an instruction does to the shadows of registers.
+//! Updates the shadows of registers (the sources of their values) before an instruction runs.
 
 use super::exact::{self, Keyed};
 use super::regions::{Regions, may_call};

@@ -1,4 +1,4 @@
-//! Runs what can meet no source in the hot loop.
+//! Runs functions in the hot loop, without tracking, while no value that they can meet has a source.
 //!
 //! While no register of the running function and none above has a source, no name has one, and nothing has decided that
 //! the function runs, every value that an instruction computes has none. Then shadows need no work, and the function runs

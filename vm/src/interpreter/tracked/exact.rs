@@ -1,4 +1,5 @@
-//! Builtins with results that depend on a part of their arguments. All others give what depends on everything that they got.
+//! Exact rules for the sources of builtin results that depend on a part of the arguments, as those of `get` and `assoc`
+//! do. The results of all other builtins depend on everything that they got.
 
 use super::state::Each;
 use crate::builtins::{Builtin, Category};

@@ -1,4 +1,5 @@
-//! The tracked state of a fiber: the shadows of its registers, and what decides about its functions and calls.
+//! The tracked state of a fiber: the sources of its registers, and the sources that decide whether its functions and
+//! calls run.
 
 use super::regions::{Region, Regions};
 use crate::interpreter::charged::Charged;

@@ -1,4 +1,4 @@
-//! Metered reading of values of unbounded size: reading is paid for first.
+//! Metered reading of strings and big integers of any length: reading is paid for first.
 
 mod find;
 mod graphemes;
