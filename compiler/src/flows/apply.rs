@@ -1,4 +1,4 @@
-//! Calls of functions: of the program, of builtins as values, and of what is not known.
+//! Follows data flows through calls of functions: those of the program, builtins as values, and unknown ones.
 
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::FlowCallKind;

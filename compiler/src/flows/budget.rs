@@ -1,4 +1,5 @@
-//! What the analysis may use. A program that needs more is not planned, which is no error.
+//! Bounds the work and memory of the data-flow analysis, and allocates its abstract values. A program that needs more
+//! is not planned, which is no error.
 
 use super::node::{Key, NEVER, Node, Val};
 use crate::meter::{List, Meter};

@@ -1,4 +1,4 @@
-//! Branches and loops.
+//! Follows data flows through conditionals and loops.
 
 use super::node::{NEVER, Val};
 use super::set::SourceSet;

@@ -1,4 +1,5 @@
-//! Names that the program does not define.
+//! Tells the data-flow analysis which names earlier programs of the session defined, and what a call of a prelude's
+//! export may do.
 
 use super::set::Callables;
 use crate::namespace::ExportEffects;

@@ -1,4 +1,5 @@
-//! The plan of a program: which sources may reach which argument of which call.
+//! The plan of a program: which sources may reach which argument of which call, with its renderings as text and as a
+//! Mermaid flowchart.
 
 pub use super::set::SourceSet;
 use ptc_vm::Span;

@@ -1,4 +1,4 @@
-//! Calls of builtins: exact rules for the usual ones, and one rule for all others.
+//! Follows data flows through calls of builtins: exact rules for the usual ones, and one rule for all others.
 
 use super::node::{NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};

@@ -1,4 +1,4 @@
-//! Sets of sources and of functions, as bits.
+//! Sets of data sources, and sets of the functions and effects that a call of a value may reach, as bits.
 
 /// A set of sources of a [`super::FlowPlan`], by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

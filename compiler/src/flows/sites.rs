@@ -1,4 +1,5 @@
-//! Calls that leave the program.
+//! Follows data flows through calls that leave the program, such as tool calls, and builds the plan that lists these
+//! calls and their sources.
 
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource};

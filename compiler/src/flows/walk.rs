@@ -1,4 +1,5 @@
-//! The state of the analysis, and what it says of each kind of expression.
+//! Walks the IR and finds which sources (call results, input data, session names, literals) each expression's value may
+//! depend on; holds the state of that analysis.
 
 use super::budget::Nodes;
 use super::node::{Key, NEVER, Node, Text, Val};

@@ -1,4 +1,5 @@
-//! Parses the metadata of a definition: a map of keywords.
+//! Parses the metadata of a prelude's definition or namespace: visibility, effect, requirements, and how it is offered
+//! as a tool.
 
 use super::declare::ReadContext;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};

@@ -1,4 +1,4 @@
-//! Resolves calls.
+//! Resolves calls, and checks their number of arguments where the called function is known.
 
 use super::symbol::{Meaning, is_placeholder};
 use super::{Resolved, Resolver, foreign_names};

@@ -1,4 +1,5 @@
-//! Tracks what is known about names of the user namespace while a program is resolved.
+//! Tracks what is known about global names (of the program, its session and attached namespaces) while a program is
+//! resolved.
 
 use crate::externals::Externals;
 use crate::ir::Function;

@@ -1,4 +1,5 @@
-//! Suggests what to write for unbound names: the nearest known name, or the PTC-Lisp equivalent of a Clojure name.
+//! Reports unbound names with what to write instead: the nearest known name, or the PTC-Lisp equivalent of a Clojure
+//! name or a foreign notation.
 
 use super::{Resolver, foreign_names};
 use crate::diagnostic::Diagnostic;

@@ -1,4 +1,5 @@
-//! Resolves symbols used as values.
+//! Finds the meaning of a symbol (local, global, builtin, constant, tool, input data), and explains unknown qualified
+//! names.
 
 use super::scope::Variable;
 use super::suggest::{did_you_mean, nearest};

@@ -1,4 +1,4 @@
-//! Resolves `let`, `loop` and `recur`.
+//! Resolves `let`, `loop`, `recur` and `quote`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind, walk};

@@ -1,4 +1,4 @@
-//! Resolves forms that reach outside the program: tools and early ends.
+//! Resolves forms that reach outside the program: tools, early ends (`return`, `fail`), and tasks of the journal.
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;
