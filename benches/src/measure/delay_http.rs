@@ -1,4 +1,5 @@
-//! The delay server over HTTP, and a minimal HTTP client that only posts requests to it.
+//! The delay server, which answers each call after a fixed time, over HTTP; and a minimal HTTP client that
+//! only posts requests to it.
 
 use super::delay_server;
 use crate::measure::programs::Program;

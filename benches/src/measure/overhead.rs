@@ -1,4 +1,5 @@
-//! Measures the cost of a `tool/call` beyond the server that it goes to.
+//! Measures what the runtime adds to a `tool/call` compared with a bare client, and what a policy adds to
+//! that.
 //!
 //! The runtime and a bare client make the same calls in alternating rounds, against servers of the same kind.
 //! CPU time is that of this process, without the servers.

@@ -1,4 +1,4 @@
-//! Measures calls in flight: `pmap` over a tool that takes 200 ms, against a bare client.
+//! Measures calls in flight: `pmap` over a slow tool, by stdio or HTTP, against a bare client.
 //!
 //! The bare client only writes the same requests and reads the answers. CPU time is that of this process,
 //! without the servers.

@@ -1,5 +1,5 @@
-//! Measures what a client reads before its first call: the tool list of `ptc`, compared with the lists of its
-//! upstreams.
+//! Compares the tool list of `ptc`, which a client reads before its first call, with the lists of its
+//! upstreams; also serves made-up tools as such an upstream.
 //!
 //! The upstreams are processes of this binary with made-up tools of ordinary size.
 

@@ -1,4 +1,5 @@
-//! Workloads of the peer benchmark: each program is evaluated once, then its function `work` is timed.
+//! Runs the workloads of the peer benchmark: evaluates each program once, then times its function `work`,
+//! with or without source tracking.
 
 use super::clock::cpu_millis;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};

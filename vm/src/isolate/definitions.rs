@@ -1,4 +1,4 @@
-//! The host's view of an isolate's definitions: names and their values.
+//! Lets the host read, set and remove the definitions of an isolate: names and their values.
 
 use super::link::GlobalKey;
 use super::{Isolate, World};

@@ -1,5 +1,5 @@
-//! The command line of `ptc-bench`, which measures the `ptc` in its own folder: arguments of each benchmark
-//! and its tables.
+//! The command line of `ptc-bench`: the arguments of each measurement of `ptc`, and the tables that it
+//! prints. Measurements of the server start the `ptc` in the folder of `ptc-bench`.
 
 #[path = "../../../../mcp/src/bin/ptc/allocator.rs"]
 mod allocator;

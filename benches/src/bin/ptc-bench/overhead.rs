@@ -1,4 +1,5 @@
-//! What a call costs beyond its server, with and without a policy.
+//! `ptc-bench overhead`: compares calls through `ptc` with those of a bare client or, given a policy, calls
+//! under the policy with calls without it.
 
 use super::millis;
 use clap::Args;

@@ -1,4 +1,5 @@
-//! Measures Python scripts: a trivial one end to end, and 100 calls in flight against a bare client.
+//! Measures Python scripts: a trivial one end to end, and many calls in flight against a bare client; also of
+//! other products.
 
 use crate::measure::overhead::{Comparison, Cost};
 use crate::measure::pmap::Sides;

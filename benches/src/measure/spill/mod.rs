@@ -1,5 +1,5 @@
-//! Measures a spilled result, which is too large to carry: memory of `ptc serve` at 32 MB, and the speed of
-//! reading the file.
+//! Measures a result that is spilled to a file: memory of `ptc serve` under a limit of 32 MB, and the time to
+//! search the file and add up its rows.
 //!
 //! `grep` of the server is compared with the command `grep`. The rows are added up by a client of
 //! `proxy-dispatch`, and by a program.
