@@ -1,4 +1,5 @@
-//! Hardens the process: what its children can read of it, and rights that it can give up.
+//! Hardens the process: hides its memory, environment and descriptors from programs that it starts, and gives up rights
+//! of a thread to files and networks.
 //!
 //! Linux only; on other systems nothing is done.
 

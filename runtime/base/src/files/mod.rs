@@ -1,4 +1,5 @@
-//! Opens, creates and replaces files that people name or that lie in folders others may write to.
+//! Reads, writes and atomically replaces files: writes through no link of another user, and waits for no pipe or device
+//! that stands in the place of a file.
 //!
 //! Architecture invariant: no other module of `runtime` or `mcp` opens a file for writing, renames one or
 //! sets its mode (`disallowed-methods` in clippy.toml). What holds here:

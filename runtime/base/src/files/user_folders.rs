@@ -1,4 +1,5 @@
-//! Finds the folders of this user in which `ptc` keeps files.
+//! Finds the folders of this user in which `ptc` keeps state and sockets, creates private ones, and checks whether a
+//! folder is private.
 
 use std::ffi::OsString;
 use std::io;

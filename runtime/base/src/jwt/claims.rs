@@ -1,4 +1,4 @@
-//! The claims of an access token: who issued it, for whom, for whom it speaks, and when it is valid (RFC 9068).
+//! Verifies an access token: its signature, then its claims about issuer, audience, subject and validity (RFC 9068).
 
 use super::fault::TokenFault;
 use super::token::UnverifiedToken;

@@ -1,4 +1,5 @@
-//! The public keys of one issuer: fetched, cached, and fetched again in bounds.
+//! Fetches and caches the public keys of one issuer, and fetches them again, at a limited rate, when they are old or
+//! lack the key of a token.
 
 use super::{KeySet, UnverifiedToken};
 use crate::files;

@@ -1,4 +1,4 @@
-//! The parts of a token, before anything in it is believed.
+//! Takes a token apart and checks its form; its signature and claims are not verified here.
 
 use super::fault::TokenFault;
 use super::strict;

@@ -1,4 +1,5 @@
-//! Sends requests over pooled connections, and follows redirects.
+//! Sends HTTP requests over pooled connections, and follows redirects only to allowed addresses, without secret headers
+//! at another origin.
 
 use super::address::{AddressClass, class_of_literal};
 use super::connector::Connector;

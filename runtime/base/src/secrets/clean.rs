@@ -1,4 +1,4 @@
-//! A type for texts that are redacted.
+//! A text that is known to be redacted: only the redacting code can make a `CleanText`.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! A secret value that cannot be printed or serialized.
+//! A secret value that cannot be printed or serialized, and that is registered for redaction when it is made. Of a
+//! value that is composed of secrets, these are registered.
 
 use super::registry::SecretHold;
 use super::{Protection, SecretRegistry};

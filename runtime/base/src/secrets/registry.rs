@@ -1,4 +1,5 @@
-//! The registry of all secrets.
+//! Registers secrets, redacts them in texts, forgets tokens some time after their last use, and knows the servers that
+//! secrets belong to.
 
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};

@@ -1,4 +1,4 @@
-//! The private folder of one process for spilled results.
+//! Creates the private folder of one process for spilled results, and removes the folders of processes that have ended.
 //!
 //! The folders of all processes of a user lie in one base folder. Each has a lock that its process holds: a
 //! folder with a free lock is abandoned, however its process ended.

@@ -1,4 +1,4 @@
-//! The spill files of one process, with their total size limit.
+//! Stores the spill files of one process, and evicts the oldest when all together would exceed their size limit.
 
 use super::folder::SpillFolder;
 use crate::files;

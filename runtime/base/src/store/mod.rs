@@ -1,4 +1,5 @@
-//! Where state that outlives a process is stored: values with versions, logs, leases and locks.
+//! Where state that outlives a process is stored: values with versions, logs, leases and locks; also messages between
+//! processes.
 //!
 //! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process,
 //! `PostgresStore` a database that many nodes share.

@@ -1,4 +1,5 @@
-//! The login of a person with a browser: authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
+//! The login of a person with a browser by authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207), and the steps
+//! that other flows share: discovery, scopes, client.
 
 use crate::net::{AddressClass, Headers, Method, Request, Url};
 use crate::oauth::changes::LoginChange;

@@ -1,4 +1,5 @@
-//! Signs assertions of a client (RFC 7523) as JSON Web Tokens, with the algorithm of its key.
+//! Reads the private key of a client, and signs its assertions (RFC 7523) as JSON Web Tokens with the algorithm of the
+//! key.
 
 use crate::oauth::{OAuthFault, random};
 use crate::secrets::{Credential, SecretRegistry};

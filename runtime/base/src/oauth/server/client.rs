@@ -1,4 +1,5 @@
-//! The client that `ptc` is at one authorization server: configured, described by a document, or registered.
+//! The client that `ptc` is at one authorization server: configured, described by a document, or registered; and how it
+//! authenticates there.
 
 use crate::oauth::OAuthFault;
 use crate::oauth::server::assertion::SigningKey;

@@ -1,4 +1,5 @@
-//! Requests to authorization servers: bounded in size and time, to addresses that a server may name, over https.
+//! Requests to authorization servers, bounded in size and time; addresses that a server names must have https, unless
+//! plain http is local or configured.
 
 use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, Request, StatusCode, Url, is_loopback};
 use crate::oauth::OAuthFault;

@@ -1,4 +1,5 @@
-//! Requests to a token endpoint, and their answers (RFC 6749, section 5).
+//! Requests to a token endpoint, or to one that authenticates clients in the same way, and the tokens in the answers
+//! (RFC 6749, section 5).
 
 use crate::net::StatusCode;
 use crate::oauth::OAuthFault;

@@ -1,4 +1,5 @@
-//! Stores logins: one file each, readable by this user alone, with one lock each between processes.
+//! Stores logins in files that this user alone can read, one each, or in the keyring of the system, with one lock each
+//! between processes.
 //!
 //! - [`stored`]: one login as it is stored. [`helper`]: stores it in the keyring of the system, by a program.
 

@@ -1,4 +1,4 @@
-//! Locates the result of a tool in the raw message of a server.
+//! Locates a tool's result in the raw message of a server, and reads the kind and first keys of its outermost value.
 
 use super::cursor::Cursor;
 use std::ops::Range;

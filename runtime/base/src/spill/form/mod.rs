@@ -1,7 +1,7 @@
-//! Converts a result as a server sent it to a readable file.
+//! Converts a result as a server sent it to a readable file without secrets.
 //!
 //! JSON on one line is laid out (`layout`): it stays the same JSON, and small parts stay on one line, so that
-//! rows are lines. Text stays as it is. Secrets are redacted.
+//! rows are lines. Text stays as it is.
 //!
 //! # Layout
 //! - `cursor`: reads a file as JSON in pieces; `locate`: finds the result in a server's message; `layout`:
