@@ -1,4 +1,4 @@
-//! Runs and their tool calls as data: limits, accounts, tool catalogs, policies, journals. It sends nothing.
+//! Runs and their tool calls as data: limits, accounts, tool catalogs, policies, journals. It calls no tool.
 //!
 //! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
 //! above it.

@@ -1,4 +1,5 @@
-//! The table of the host's tools by name.
+//! The table of the application's tools by name, which hands out the function of a tool only for a call that is
+//! permitted.
 
 use super::{Function, HostTool};
 use crate::policy::Permitted;

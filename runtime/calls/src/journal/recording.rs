@@ -1,4 +1,4 @@
-//! Reads the journal of a run from its file.
+//! Reads the journal of a run from its file, from the lines of a session, or from the records of a store.
 
 use super::record::{Header, OutcomeRecord, Record};
 use super::recorder::digest;

@@ -1,4 +1,5 @@
-//! The position of a replay in its recording: what the program has to do next, and what it gets for that.
+//! Replays a recording step by step: compares what the program does with the records, and gives it the recorded
+//! answers.
 
 use super::answer::Answer;
 use super::record::{AskedRecord, CallBegun, EndRecord, Language, Record, ServerRecord, TaskRecord};

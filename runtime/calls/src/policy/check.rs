@@ -1,4 +1,5 @@
-//! Finds rules that can match nothing: an unknown server or tool, or a pointer that no schema has.
+//! Checks a policy against known servers and tools: finds rules that match nothing or are ambiguous, and tools that
+//! another policy treats less strictly.
 
 use super::condition::{ALL_TEXTS, Pointer};
 use super::decide::Policy;

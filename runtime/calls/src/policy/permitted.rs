@@ -1,4 +1,4 @@
-//! The right of one call to leave.
+//! The right of one call to be sent: a policy or the caller has decided, and nothing is sent without it.
 
 /// The right of one call to leave. Every request to a server and every call of a host tool carries one.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The calls that stand in the text of a program, found without running it.
+//! Finds the calls in the text of a program without running it, and what a policy says of the data flows into them.
 
 use super::decide::Policy;
 use super::flows::Tainted;

@@ -1,5 +1,5 @@
-//! The client that a run executes for. Upstreams may elicit input from its user, and ask for the
-//! folders that it works in (roots). It receives the progress of the tools that the run calls.
+//! The client that a run executes for: it answers requests of upstreams, and receives the progress of the tools that
+//! the run calls. Upstreams may elicit input from its user, and ask for the folders that it works in (roots).
 
 pub mod asker;
 

@@ -1,5 +1,5 @@
-//! Decides whether one value matches a JSON Schema, without looking at its members: type, enumeration,
-//! constant. Everything that is not understood is accepted; the upstream decides about that.
+//! Checks one value against a JSON Schema by type, enumeration and constant, and finds the schemas of its members and
+//! the names that they may have. Everything that is not understood is accepted; the upstream decides about that.
 
 use super::{alternatives, member, resolve, word};
 use ptc_base::secrets::{Cut, dotted};

@@ -1,4 +1,4 @@
-//! The target of a call: a tool, a resource, a prompt or a list.
+//! The target of a call: a tool, a resource, a prompt, a list, or a request of the MCP session itself.
 
 use super::tool::{Annotations, TaskSupport, UpstreamTool};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Makes texts of servers safe to show to a model or a person: nothing in them ends a line, moves a cursor,
-//! is hidden, or reverses the order of letters. Tool lists are cleaned here when they arrive.
+//! Makes texts of servers safe to show to a model or a person: nothing in them moves a cursor, is hidden, or reverses
+//! the order of letters. Tool lists are cleaned here when they arrive.
 
 use super::UpstreamTool;
 use serde::{Serialize, Serializer};

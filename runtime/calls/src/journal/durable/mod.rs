@@ -1,4 +1,4 @@
-//! Journals of runs that outlive their process.
+//! Stores the journals of runs as logs under leases, so that a run that is interrupted goes on in another process.
 //!
 //! A journal is in memory until the run is about to change something, or waits for a person. From then on it is a log of
 //! a store. A record that a call has to wait for is on the disk before the call leaves; answers follow without a wait, and

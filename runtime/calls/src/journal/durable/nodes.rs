@@ -1,4 +1,5 @@
-//! What the processes that share a store have in common: messages to each other, and secrets.
+//! What the processes that share a store have in common: messages to each other, values that each may change, and
+//! secrets.
 
 use super::DurableRuns;
 use ptc_base::store::StoreError;

@@ -1,4 +1,4 @@
-//! The task that writes the logs of runs to their store.
+//! The task that writes the logs of runs to their store, tries again while the store is away, and renews leases.
 
 use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
 use futures_util::stream::{self, StreamExt};

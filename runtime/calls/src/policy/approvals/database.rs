@@ -1,4 +1,5 @@
-//! Questions in the database that nodes share: any node, and `ptc approvals`, sees those of all.
+//! Stores questions about calls, and their answers, in the database that nodes share: any node, and `ptc approvals`,
+//! sees those of all.
 
 use super::list::{AnswerText, WaitingQuestion, now};
 use crate::journal::DurableRuns;

@@ -1,4 +1,4 @@
-//! Questions as files, for the processes of one user.
+//! Stores questions about calls, and their answers, as files for the processes of one user.
 //!
 //! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user. Both files repeat the id.
 

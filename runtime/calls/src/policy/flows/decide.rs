@@ -1,4 +1,5 @@
-//! Decides about the flows into a call: by the plan of its program, or by the answers that came before.
+//! Decides about the data flows into a call, by the plan of its program, labels on values, or the answers that came
+//! before.
 
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};

@@ -1,4 +1,5 @@
-//! What has been answered in a session, and shown to the model that writes its programs.
+//! Remembers for each session which tools have answered, and which answers were shown to the model that writes its
+//! programs.
 
 use super::decide::Tainted;
 use super::labels::UNKNOWN_SOURCE;

@@ -1,4 +1,4 @@
-//! The arguments that say where something goes or what is touched, for `flows = "standard"`.
+//! Recognizes arguments that say where something goes or what is touched, for the rules that `flows = "standard"` adds.
 
 use super::rules::{Place, Sink, same_key};
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! The shape of one result.
+//! Derives the shape of one result from its JSON or text: keys, types and lengths, never values.
 
 use super::keys::is_name;
 use super::table::table;

@@ -1,4 +1,5 @@
-//! Finds the parameters that a tool's description documents, in the styles of Sphinx, Google, NumPy and JSDoc.
+//! Finds the parameters that a tool's description documents, in the styles of Sphinx, Google, NumPy and JSDoc, and
+//! removes them from it.
 //!
 //! Many servers copy the docstring of a function into the description of the tool, although the schema
 //! describes the same parameters.
