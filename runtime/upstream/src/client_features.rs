@@ -1,6 +1,6 @@
-//! The features of our client that servers may use: elicitation (input from a person) and roots (the folders
-//! that it works in). They are declared to a server only when the client supports them, so this has to be
-//! known at the handshake.
+//! The features of the client of `ptc` that servers may use, elicitation (input from a person) and roots (the folders
+//! that it works in), and the client that a request goes to. They are declared to a server only when the client
+//! supports them, so this has to be known at the handshake.
 
 use super::callers::{Callers, RequestKind};
 use ptc_calls::run::client::{CallingClient, Offered, ServedClient};

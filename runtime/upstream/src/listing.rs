@@ -1,6 +1,5 @@
-//! Reads the pages of `tools/list`. The total size is limited, and each tool is parsed by itself, so a
-//! malformed one affects no other. A list that exceeds a limit, or fails before its end, is *cut*: what was
-//! read counts, the rest is lost.
+//! Reads the pages of `tools/list` within size limits, and parses each tool by itself, so that a malformed one affects
+//! no other. A list that exceeds a limit, or fails before its end, is *cut*: what was read counts, the rest is lost.
 
 use crate::UpstreamFault;
 use crate::jsonrpc::error::spoken;

@@ -1,4 +1,4 @@
-//! Reads bodies that may exceed their memory limit: the rest goes to a spill file.
+//! Collects a response in memory, or in a spill file once it exceeds its memory limit.
 
 use super::{RawAnswer, ResultSink, UpstreamFault};
 use ptc_base::net::{Body, NetError};

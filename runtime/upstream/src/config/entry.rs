@@ -1,4 +1,4 @@
-//! Reads one server entry: which keys it may have, and what they mean.
+//! One configured server (`ServerEntry`): read from its entry in a configuration file, or made by an application.
 
 use super::credentials::Credentials;
 use super::general::{rule, tool_names};

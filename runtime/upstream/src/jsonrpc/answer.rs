@@ -1,4 +1,4 @@
-//! The raw result of a request: bytes that are not decoded yet.
+//! The raw result of a request: bytes that are not decoded yet, in memory or in a spill file.
 
 use ptc_base::spill::RawSpill;
 use std::ops::Range;

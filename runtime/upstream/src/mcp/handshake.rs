@@ -1,4 +1,5 @@
-//! Handshakes with a server (`server/discover`, else `initialize`), and lists its tools, all pages of them.
+//! Makes the handshake with a server (`server/discover`, else `initialize`), and lists all its tools and the first of
+//! its resources and prompts.
 
 use super::client::{Question, RpcClient};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};

@@ -1,4 +1,5 @@
-//! The session of MCP: greets the server behind a connection, lists its tools and adds what its era wants to each call.
+//! The session of MCP over a connection: makes the handshake, lists tools, and sends calls in the form of the agreed
+//! revision, tasks and input requests included.
 
 use super::client::{Question, RpcClient};
 use super::dialect::Dialect;

@@ -1,4 +1,4 @@
-//! A server that was reached: what every transport gives, and what the session of MCP wraps.
+//! The trait of an open connection to a server: every transport gives one, and the session of MCP wraps it.
 
 use crate::{CallResult, ServerRequest, UpstreamFault};
 use ptc_calls::tools::{ListKind, Listed};

@@ -1,4 +1,5 @@
-//! Handles a message of a server, from a body or from a stream.
+//! Dispatches a message of a server, from a body or from a stream: answers to their requests, all else to the
+//! connection's events.
 
 use crate::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
 use crate::jsonrpc::{ErrorObject, RawAnswer};

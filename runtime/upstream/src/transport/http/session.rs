@@ -1,4 +1,4 @@
-//! The session that a server has with this client, in the eras with a handshake.
+//! Keeps the session that a server has with this client after a handshake, and renews a lost one once for all requests.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};

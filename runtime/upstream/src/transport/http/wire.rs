@@ -1,4 +1,5 @@
-//! Requests to one server, with the headers that it gets each time.
+//! Sends requests to one server with its configured headers and the token of its login; repeats a request that is
+//! refused with 401 once, with a new token.
 
 use super::refusal::HttpRefusal;
 use crate::LoginNeed;

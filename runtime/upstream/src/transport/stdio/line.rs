@@ -1,4 +1,5 @@
-//! Newline-delimited frames with a byte cap that holds while reading, not after.
+//! Splits a byte stream into lines, with a size limit that holds while a line is read; a longer one is cut, or goes to
+//! a file.
 
 use crate::jsonrpc::scan;
 use ptc_base::spill::{RawSpill, SpillStore};
