@@ -1,4 +1,5 @@
-//! Runs PTC-Lisp programs next to MCP tools, inside an application.
+//! Runs PTC-Lisp programs next to MCP tools, inside an application: the stable interface, re-exported from the crates
+//! that do the work.
 //!
 //! A [`Runtime`] holds servers, tools of the application ([`HostTool`]) and worker threads. [`Runtime::run`] runs a
 //! program within [`Limits`] and returns an [`Outcome`]: the answer or the failure, printed lines, calls, cost.

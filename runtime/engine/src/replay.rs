@@ -1,4 +1,5 @@
-//! Runs recorded programs again: their calls get the recorded answers, and no server is called.
+//! Runs recorded programs again with their recorded answers: to replay them, to resume interrupted runs, and to restore
+//! sessions.
 
 use crate::broker::header::{self, list_from};
 use crate::broker::{ToolBroker, Upstreams, output_bytes};

@@ -1,4 +1,4 @@
-//! The [`Runtime`]: starts servers and workers, runs programs, shuts down.
+//! The [`Runtime`]: starts servers and workers, runs programs, takes over a new configuration, shuts down.
 
 mod configured;
 

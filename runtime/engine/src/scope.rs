@@ -1,4 +1,4 @@
-//! Scopes: a runtime with additional tools of the host and namespaces.
+//! Scopes: a runtime with other tools of the application, additional namespaces, or fewer servers.
 
 use crate::broker::ToolBroker;
 use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};

@@ -1,4 +1,4 @@
-//! Runs recorded scripts again: their calls get the recorded answers, and no server is called.
+//! Runs recorded scripts again with the recorded answers of their calls; only live reads, if requested, reach servers.
 
 use crate::engine::{Engine, Script};
 use crate::guest::ScriptRun;

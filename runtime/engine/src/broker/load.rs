@@ -1,4 +1,5 @@
-//! Takes the encoded arguments of a call, asks the policy about it, and makes it ready to be sent.
+//! Takes the encoded arguments of a call, asks the policy and, where it demands one, a person, and makes the call ready
+//! to be sent.
 
 use super::cache::Repeat;
 use super::direct::DirectCall;

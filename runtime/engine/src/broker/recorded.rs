@@ -1,4 +1,5 @@
-//! Answers of calls in the journal of a run, and calls that are answered from there.
+//! Converts answers and errors of calls to their form in the journal of a run and back, and answers calls from the
+//! journal.
 
 use super::payload::{Chosen, PayloadContent, PayloadSource};
 use super::reserve::refuse;

@@ -1,4 +1,4 @@
-//! Turns a guest into a queued run with a number, a handle and a recipient.
+//! Turns a guest into a queued run, or a future into a run on the I/O runtime, with a number, a handle and a recipient.
 
 use super::async_runs::AsyncRuns;
 use super::queue::{Queue, QueuedRun, RunHandle};

@@ -1,5 +1,6 @@
-//! Queues of the isolate workers: one shared queue of programs that have not started, and one inbox per
-//! worker for messages about the programs it has started.
+//! Queues programs and messages for the isolate workers, and decides when a busy worker begins another program. One
+//! shared queue has the programs that have not started, and an inbox per worker the messages about programs that it has
+//! started. A [`RunHandle`] cancels a run wherever it is.
 
 use crate::guest::{CallId, MakeGuest, Reply, ReplySink};
 use ptc_base::sync::Locked;

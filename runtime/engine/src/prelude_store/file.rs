@@ -1,4 +1,5 @@
-//! Stores preludes in a file: an embedded database with durable transactions.
+//! Stores preludes in a file that processes share: an embedded database, opened under a lock for one operation at a
+//! time.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::files::{self, FileLock, LinkRule};

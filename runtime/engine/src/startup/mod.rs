@@ -1,4 +1,4 @@
-//! Starts servers in parallel under their policies, and stops them.
+//! Starts servers in parallel under their start-up policies, and stops them.
 //!
 //! - [`config`]: the configuration of a runtime.
 

@@ -1,4 +1,4 @@
-//! Compiles the text of a program to what an isolate loads.
+//! Compiles a program, or takes it from the cache, and asks the policy about the data flows that were planned for it.
 
 use super::environment::CompileEnvironment;
 use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};

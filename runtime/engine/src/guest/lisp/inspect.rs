@@ -1,4 +1,4 @@
-//! Compiles a program without running it, to report errors, warnings and bytecode.
+//! Compiles a program without running it, to report errors, warnings, bytecode and data flows.
 
 use super::prelude::Prelude;
 use ptc_calls::run::outcome::Report;

@@ -1,4 +1,4 @@
-//! Orders to the warm process: their priority, and how they are sent.
+//! Orders to the warm Python process, which forks the processes of scripts: their priority, and how they are sent.
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::VecDeque;

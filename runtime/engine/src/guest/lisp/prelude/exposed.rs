@@ -1,4 +1,4 @@
-//! Exports that are offered as tools of their own.
+//! The exports of a prelude that are offered as tools of their own, and what a call of an export may do.
 
 use super::requirements::operation;
 use super::{LinkedDefinition, Prelude};

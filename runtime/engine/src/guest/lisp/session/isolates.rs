@@ -1,4 +1,5 @@
-//! A table of session isolates on each worker's thread, for the time between two runs of a session.
+//! Retains session isolates between two runs in a table of their worker's thread, and changes them there: forgets
+//! names, stores failures, exchanges namespaces.
 
 use super::SessionState;
 use super::commit::{FAILURE, HISTORY, describe, failed};
