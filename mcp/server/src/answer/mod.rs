@@ -1,4 +1,4 @@
-//! Answers to tool calls: a run is recorded in full, and then cut down by a response profile.
+//! Answers to tool calls: their types, refusals, and the response profiles that cut down the full record of a run.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! Summary of a `lisp_task`: the metrics of the server's own model, for the answer and for records.
+//! Summarizes a `lisp_task` for its answer and its record: upstream calls, programs, and the requests, bytes and tokens
+//! of the server's own model.
 
 use ptc_agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
 use ptc_calls::CallTotals;

@@ -1,4 +1,5 @@
-//! The full record of one run, with the result of schema validation, from which a profile selects.
+//! Records one run in full and validates its answer against an output schema; a response profile selects from the
+//! record.
 
 use super::RefusalReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};

@@ -1,5 +1,5 @@
-//! What a call leaves for its record in addition to the answer: the reason of a failure, the run or task,
-//! sizes, the session's entry.
+//! Data of a finished call for its record, apart from the answer: the reason of a failure, the run or task, the size of
+//! the result, and the entry for the log of sessions.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};

@@ -1,5 +1,5 @@
-//! Terminal output: text, data and JSON on the standard streams. Unlike `println!` it does not panic when the
-//! reader has gone away.
+//! Writes redacted text, data and JSON to the standard streams. Unlike `println!` it does not panic when the reader has
+//! gone away.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! The progress lines on a terminal: while upstream servers start, and while a tool works.
+//! Shows progress on a terminal's standard error: the upstream servers that are starting, the latest step of a tool,
+//! and a bar of counted work.
 
 use crate::redact;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

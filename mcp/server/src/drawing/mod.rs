@@ -1,4 +1,4 @@
-//! Draws recorded calls.
+//! Makes traces of recorded calls and of runs that have just ended, and draws their upstream calls as SVG.
 //!
 //! - [`trace`]: a recorded call; `outcome` makes one of a run that has just ended, `read` one of a trace file.
 //! - [`chart`]: its upstream calls as SVG. [`html`]: escapes text. [`units`]: numbers in readable units.

@@ -1,4 +1,4 @@
-//! A recorded call, as it is drawn.
+//! A recorded call as it is drawn: its run, upstream calls and payloads, and the figures that are computed from them.
 
 use super::units::{self, bytes, count, whole};
 use crate::redact::visible_line;

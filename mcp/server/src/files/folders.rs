@@ -1,4 +1,4 @@
-//! Walks a folder and the folders below it.
+//! Walks a folder and the folders below it, in the order of names and to a bounded depth.
 
 use super::roots::FileRoots;
 use cap_std::fs::{Dir, Metadata};

@@ -1,4 +1,5 @@
-//! Prometheus counters of tool calls.
+//! Prometheus metrics of tool calls: counts and durations, fuel, bytes, upstream calls, policy decisions, and calls
+//! that wait for approval.
 
 use super::entry::CallEntry;
 use prometheus_client::metrics::counter::Counter;

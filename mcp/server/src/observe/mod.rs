@@ -1,4 +1,4 @@
-//! Records of tool calls, for operators: recent calls, statistics, traces and logs.
+//! Records each tool call for operators: in memory, in metrics, in traces and logs, and for an OpenTelemetry collector.
 //!
 //! Recording only copies numbers and texts. They are processed when someone reads them.
 //!

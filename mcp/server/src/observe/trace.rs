@@ -1,4 +1,4 @@
-//! Traces: one file of JSON lines for each call (`--trace-dir`).
+//! Writes a trace of each call to a file of JSON lines (`--trace-dir`), and finds the trace of a request.
 //!
 //! A file is written under a name with `pending`, and renamed when it is complete. The oldest files are removed
 //! to bound their number.

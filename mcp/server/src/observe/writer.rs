@@ -1,6 +1,7 @@
-//! Writes records to files on a thread, behind a queue that never blocks its callers.
+//! Writes records to their sinks (files, a collector) on one thread, behind a bounded queue that never blocks its
+//! callers.
 //!
-//! A record is dropped and counted when the queue is full or its file cannot be written.
+//! A record is dropped and counted when the queue is full or a sink cannot write it.
 
 use super::entry::RecordedCall;
 use crate::answer::SessionEntry;

@@ -1,4 +1,5 @@
-//! JSON types for serde that borrow their text instead of copying it.
+//! Types for serde that borrow JSON text instead of copying it, accept only objects, or keep an explicit null apart
+//! from an absent key.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

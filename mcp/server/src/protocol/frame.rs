@@ -1,4 +1,5 @@
-//! Parses one JSON-RPC message together with its known parameters, in one pass and without copying.
+//! Parses a JSON-RPC message with its known parameters, and classifies it as request, notification or response; a valid
+//! message takes one pass.
 
 use super::borrowed::{Object, Raw, Text, present};
 use super::message::RpcError;

@@ -1,4 +1,5 @@
-//! Notifications we send: progress, log messages, changes of the tool list.
+//! Builds the notifications that we send (progress, log messages, tool list changes, cancellations), and the first and
+//! last message of a subscription.
 
 use super::borrowed::Raw;
 use super::frame::Id;

@@ -1,4 +1,4 @@
-//! Protocol versions, and the era of a message.
+//! Versions of MCP, their negotiation, and the era of a message: with a handshake, or stateless.
 //!
 //! The era follows from the shape of each message, never from earlier ones. A message with a protocol version
 //! in its `_meta` is stateless (2026-07-28); every other one belongs to the handshake era. So one connection

@@ -1,4 +1,5 @@
-//! The calls of one connection: which wait, which are started, and which still need an answer.
+//! Follows the calls of one connection from admission to answer: they wait, start, report progress, are cancelled, park
+//! for answers of their client, or go on without their request.
 //!
 //! One connection owns it, so nothing here is shared or locked. [`super::gate`] decides when a job may start.
 

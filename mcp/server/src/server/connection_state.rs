@@ -1,4 +1,5 @@
-//! The negotiated state of one connection: owner, session, protocol version and declared features.
+//! The state of one connection: owner, session, negotiated version, declared features, log level, and whether it
+//! drains.
 
 use crate::protocol::Version;
 use crate::protocol::log_level::LogLevel;

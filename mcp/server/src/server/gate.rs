@@ -1,4 +1,4 @@
-//! Admission control: how many requests may be in the server at once, over all its connections.
+//! Admission control over all connections: bounds the started and the waiting requests, and lets tenants take turns.
 //!
 //! A bounded number of jobs has been started. The others wait in a queue that is bounded by requests and bytes.
 //! When the queue is full, connections are read no further, so nothing has to be refused: a client that writes

@@ -1,4 +1,5 @@
-//! Events from jobs and from the gate to a connection: collected under one lock, with one wake-up for many.
+//! Carries events from jobs and the gate to a connection, and writes the answer of a job on the thread where the job
+//! has ended. Events are collected under one lock, with one wake-up for many.
 
 use super::gate::JobPermit;
 use super::handler::{Finished, Handler, Ticket};

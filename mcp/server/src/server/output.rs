@@ -1,4 +1,4 @@
-//! The writer thread of a connection: it sends everything that has piled up in one write.
+//! The writer thread of a connection: sends all waiting bytes in one write, and measures how far the client is behind.
 
 use crate::redact::RedactingWriter;
 use std::io::Write;

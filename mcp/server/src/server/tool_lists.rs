@@ -1,4 +1,5 @@
-//! `tools/list` of both eras and the instructions, made once and replaced as a whole when their facts change.
+//! Builds the `tools/list` results of both eras (with `initialize`, and stateless) and the server instructions once,
+//! and replaces them when the tools change.
 
 use crate::protocol::Era;
 use crate::tools::{Facts, Registry};

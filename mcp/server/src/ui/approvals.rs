@@ -1,4 +1,4 @@
-//! The view of questions that wait for a person, and how one is decided.
+//! Shows the calls that wait for a person's approval on the page, and passes on the decision about one.
 
 use super::html::Html;
 use super::{Viewer, hidden};

@@ -1,5 +1,4 @@
-//! Builds HTML. Markup is constant text of this program; everything else is a text that is redacted, freed of characters
-//! that are obeyed, and escaped.
+//! Builds HTML from constant markup and foreign texts, which it redacts and escapes.
 
 use crate::drawing::html::escaped;
 use crate::redact::{self, visible_line};

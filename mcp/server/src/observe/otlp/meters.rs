@@ -1,4 +1,5 @@
-//! Metrics of calls. Labels are names of tools and servers, and reasons, so there are few series.
+//! OpenTelemetry metrics of finished calls: durations of tool calls and upstream calls, fuel, and bytes of payloads.
+//! Labels are names of tools and servers, and reasons, so there are few series.
 
 use super::names::{CLIENT_DURATION, DURATION_BOUNDS, ERROR, METHOD, SERVER_DURATION, TOOL, UPSTREAM};
 use crate::answer::RefusalReason;

@@ -1,4 +1,5 @@
-//! Sends the bodies of the exporters over the HTTP client of the runtime.
+//! Sends the requests of the OpenTelemetry exporters to the collector, with the HTTP client of the runtime and a time
+//! limit.
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};

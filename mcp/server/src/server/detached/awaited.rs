@@ -1,4 +1,4 @@
-//! A request that waits for the end of a task, and may ask its questions meanwhile.
+//! A request that waits for the end of a task, and meanwhile asks its client the task's questions.
 
 use super::run::DetachedRun;
 use super::table::question_id;

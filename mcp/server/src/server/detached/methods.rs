@@ -1,4 +1,5 @@
-//! Answers the requests `tasks/…` of both revisions of MCP tasks, and decides which calls become tasks.
+//! Answers the requests `tasks/…` of both revisions of MCP tasks, and decides which calls become tasks or get a
+//! `run_id`.
 
 use super::awaited::AwaitedReply;
 use super::run::{DetachedRun, HandleKind};

@@ -1,4 +1,5 @@
-//! One call that goes on without its request.
+//! The state of one call that goes on without its request: status, questions to its client, end, and the readers that
+//! are notified of changes.
 
 use super::stored::StoredHandle;
 use super::table::DetachedRuns;

@@ -1,4 +1,5 @@
-//! What is stored of calls that go on without their requests, and how they go on in a later process.
+//! Stores calls that go on without their requests, restores them in a later process, and takes over those of nodes that
+//! have died.
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, now_ms};
 use super::table::DetachedRuns;

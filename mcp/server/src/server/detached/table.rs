@@ -1,4 +1,5 @@
-//! All calls that go on without their requests, by owner.
+//! Holds the calls that go on without their requests, by owner and within limits: creates, finds, stores, cancels and
+//! removes them.
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, Watcher, now_ms};
 use super::stored;

@@ -1,4 +1,5 @@
-//! How tasks are written, in both of their forms.
+//! Writes the JSON of MCP tasks (capabilities, states, results, notifications) for both forms: 2025-11-25, and the
+//! extension of 2026-07-28.
 
 use super::run::{DetachedRun, End, HandleKind, Status, View};
 use crate::answer::{Content, ToolResult};

@@ -1,4 +1,5 @@
-//! Calls that go on without their requests, as the handler sees them.
+//! The part of the handler for calls that go on without their requests: when they do so, how their requests are
+//! answered, subscriptions, and resumed runs.
 
 use super::requested::RequestedCall;
 use super::{Handler, Subscription, Ticket};

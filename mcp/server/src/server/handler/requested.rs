@@ -1,4 +1,5 @@
-//! A request for a call of a tool.
+//! A request to call a tool, with the state of its connection: version, log level, trace and client features by the
+//! rules of its protocol era.
 
 use super::{Ticket, log_level};
 use crate::observe::OpenRecord;

@@ -1,4 +1,5 @@
-//! Determines the era of a request from its headers and body, and checks that both agree.
+//! Determines from headers and body whether a request is of the handshake or the stateless era of MCP, and checks that
+//! both agree.
 
 use super::guard::single_header;
 use super::reply::REVISION;

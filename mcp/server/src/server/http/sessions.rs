@@ -1,5 +1,5 @@
-//! Sessions of the handshake era over HTTP: the state that `initialize` negotiated, under a random name that
-//! the client repeats.
+//! Sessions of the handshake era over HTTP, under an id that the client repeats: the state that `initialize`
+//! negotiated, open requests, questions and streams.
 
 use super::handlers::ListVersion;
 use super::reply::SESSION;

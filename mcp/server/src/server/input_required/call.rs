@@ -1,7 +1,7 @@
-//! A call of a client that cannot be sent requests (2026-07-28): one run, several requests.
+//! A call of a client that cannot be sent requests (2026-07-28): its response asks the client, and the run goes on when
+//! the client calls again with answers.
 //!
-//! When an upstream asks something, the request that waits for the run is answered with the questions. The run
-//! goes on when the client calls again.
+//! So one run has several requests. The one that waits is answered with the questions of an upstream.
 
 use super::client_requests::{ClientQuestion, ClientRequests};
 use super::parked::CallKey;

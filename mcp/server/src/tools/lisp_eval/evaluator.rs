@@ -1,4 +1,5 @@
-//! The interface to the runtime that `lisp_eval` needs; tests replace it.
+//! The interface to the runtime that runs, submits and resumes programs for `lisp_eval` and similar callers; tests
+//! replace it.
 
 use crate::tools::Cancel;
 use ptc_base::tasks::{self, TaskOwner};

@@ -1,4 +1,4 @@
-//! Large results and arguments of `proxy-dispatch`: spilled results, and files on the client's machine.
+//! Makes answers of proxied calls, spills large results to files, and reads arguments from files and retained results.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;

@@ -1,4 +1,4 @@
-//! Session tools (`--sessions`): programs that build on each other.
+//! Session tools (`--sessions`), with which programs build on each other; this file has those that run no program.
 //!
 //! # Layout
 //!

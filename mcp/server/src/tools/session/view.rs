@@ -1,4 +1,4 @@
-//! Renders the contents of a session for the answers of session tools.
+//! Renders the contents of a session for the answers of session tools and for the page.
 
 use super::ok;
 use super::table::OpenSession;

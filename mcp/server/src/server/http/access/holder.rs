@@ -1,4 +1,5 @@
-//! The clients that hold one token: who they are, what the token allows, and for how long.
+//! The clients that hold one token: who they are, what the token allows, for how long, and the revocation that ends
+//! their work.
 
 use super::TokenHash;
 use super::rate::CallRate;

@@ -1,4 +1,4 @@
-//! A request that another node answers.
+//! Passes a request on to the node that has what it needs in memory, and streams the answer of that node to the client.
 
 use super::Nodes;
 use super::message::{AskedRequest, NodeMessage, Reply, received_headers};

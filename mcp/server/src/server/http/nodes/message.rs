@@ -1,4 +1,4 @@
-//! What nodes send each other: JSON texts.
+//! Messages between nodes that share a database, as JSON: relayed requests, their answers, and changes of sessions.
 
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::{Message, Raw};

@@ -1,4 +1,4 @@
-//! The calls a minute that tokens have left at all nodes.
+//! Counts in the shared database how many calls a minute each owner has left at all nodes.
 
 use super::Nodes;
 use crate::server::http::access::{CallBucket, seconds};

@@ -1,5 +1,5 @@
-//! What changes in a session after `initialize`: that it is closed, and the level of its log messages. Every node reads it
-//! before it takes in the session.
+//! Stores for all nodes what changes in a session after `initialize` (that it is closed, the level of its log
+//! messages), and signs and reads its id. Every node reads the changes before it takes in the session.
 
 use super::{Nodes, SignedSession};
 use crate::protocol::log_level::LogLevel;

@@ -1,4 +1,4 @@
-//! The stream of events of a view that is open.
+//! Streams the changes of an open view of the page as server-sent events, until the visit or the server ends.
 
 use super::{Inside, Visit};
 use crate::redact::RedactedBytes;

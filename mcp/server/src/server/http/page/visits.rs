@@ -1,4 +1,5 @@
-//! Who is in on the page: links that work once, and visits, which a cookie names.
+//! Controls who may see the page: links that work once, visits that a cookie names, and a bounded number of event
+//! streams.
 //!
 //! Only hashes of links and cookies are stored.
 

@@ -1,5 +1,5 @@
-//! Remembers verified tokens and their holders, so that requests are fast and an edit of the file finds all work that it
-//! has to end.
+//! Caches verified tokens and their holders, and finds the holders for which edited settings allow something else or
+//! nothing.
 //!
 //! A token is accepted without a check of its signature for [`IssuerKeys::FRESH`] at most. Its holder is remembered for
 //! longer: as long as there is room, and as long as work that was begun with the token holds it.

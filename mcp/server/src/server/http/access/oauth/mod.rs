@@ -1,5 +1,5 @@
-//! Accepts access tokens that issuers have signed (OAuth 2.1 resource server): verifies them, decides by rules what they
-//! allow, and remembers verified tokens until they expire.
+//! Accepts access tokens that issuers have signed (OAuth 2.1 resource server): verifies them, decides by rules what
+//! they allow, and caches verified tokens for a bounded time.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! What a token allows: the grants of the file that fit it, all together.
+//! Decides what a token of an issuer allows: all `[[grant]]` rules of the `--http-oauth` file that fit its scopes and
+//! claims, together.
 
 use crate::server::http::access::tokens::TokenGrant;
 use ptc_base::jwt::Claims;
