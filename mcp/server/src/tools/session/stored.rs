@@ -2,7 +2,8 @@
 //! running them again.
 //!
 //! The log has each committed program with the answers of its calls, and each `forget`. A process that does not have the
-//! session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is written once: a process that has missed a change cannot add one.
+//! session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is
+//! written once: a process that has missed a change cannot add one.
 
 use super::arguments::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
