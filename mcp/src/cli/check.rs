@@ -1,4 +1,5 @@
-//! The command `ptc check`, which compiles a program without running it.
+//! The command `ptc check`, which compiles a program without running it and reports errors, warnings and, on request,
+//! data flows.
 
 use super::OutputFormat;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};

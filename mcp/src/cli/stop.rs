@@ -1,4 +1,5 @@
-//! Decides when `ptc serve` stops: on signals, or when its input ends before the server has started.
+//! Listens for signals that stop a server process or reload its files, and notices when the input ends before the start
+//! is complete.
 
 use super::SETTLING;
 use ptc_base::oauth::settle_for_good;

@@ -1,4 +1,4 @@
-//! A small MCP server over stdio for sample tools, with the latency of a remote server.
+//! A small MCP server over stdio for sample or recorded tools, which delays each call by a given latency.
 
 use ptc_server::protocol::params::Params;
 use ptc_server::protocol::version::Version;

@@ -1,4 +1,5 @@
-//! Converts a host's entry for an MCP server to ours.
+//! Converts the entry of an MCP server in another host's configuration (Claude, Cursor, Zed …) to the form that `ptc`
+//! reads, with notes about what is lost.
 
 use super::hosts::{EntryDialect, Host, HostFolders};
 use super::keys::{Meaning, is_empty_value, meaning};

@@ -1,4 +1,5 @@
-//! Reads which servers and tools a host has disabled outside of their entries.
+//! Reads which servers and tools a host has disabled outside of their entries, and disables them in the imported
+//! entries.
 
 use super::convert::Converted;
 use super::hosts::{EntryDialect, Host, HostFolders};

@@ -1,4 +1,5 @@
-//! How commands find the process of `ptc up`, and use its servers instead of starting their own.
+//! Finds the process of `ptc up` for other commands, asks it for its state, page or end, and uses its servers instead
+//! of starting them.
 
 use super::socket;
 use ptc_base::files;

@@ -1,4 +1,5 @@
-//! The process of `ptc up`: starts the configured servers, listens on the socket, and ends when it is asked to or idle.
+//! Runs the process of `ptc up`, which keeps the configured servers running and relays requests of other `ptc`
+//! processes to them over a socket.
 
 use super::client::{PageAnswer, Request, RunningServer, State, build};
 use super::page::BackgroundPage;

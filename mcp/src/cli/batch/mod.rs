@@ -1,4 +1,5 @@
-//! The command `ptc batch`: JSON Lines in, JSON Lines out, in input order.
+//! The command `ptc batch`, which runs a program for each line of JSON input, and writes the answers as JSON lines in
+//! input order.
 //!
 //! Programs run on the same evaluator as in `ptc serve`: tiny ones at once, the others on all cores.
 //!

@@ -1,4 +1,5 @@
-//! What a tool gave besides its value, as `ptc call` shows it: further texts, links, resources, images and sounds.
+//! Lists the content of a tool's result next to its value for `ptc call` (texts, links, resources), and writes images,
+//! sounds and other binary data to files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

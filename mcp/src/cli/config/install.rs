@@ -1,4 +1,5 @@
-//! The command `ptc install`, which adds `ptc` to the configuration of a client and removes it again.
+//! The command `ptc install`, which adds `ptc` to the configuration of a client, moves the client's own servers to
+//! `ptc` on request, and undoes both.
 
 use super::moved::{Moved, OwnServers, missing};
 use super::target::{Target, write_file};

@@ -1,4 +1,4 @@
-//! The configuration file that `ptc add`, `remove` and `config import` change.
+//! Reads, changes and writes the configuration file of `ptc` for `ptc add`, `remove`, `install` and `config import`.
 
 use crate::import::edit::JsonFile;
 use ptc_base::files::{self, FileAccess, LinkRule};

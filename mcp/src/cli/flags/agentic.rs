@@ -1,4 +1,4 @@
-//! Flags of tasks: the model that plans them, and their limits.
+//! Flags of `lisp_task` and `ptc task` (model, key, limits, texts of the operator), and the tasks that they set up.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

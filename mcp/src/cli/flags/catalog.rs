@@ -1,4 +1,4 @@
-//! Flags of the tool list in descriptions of tools.
+//! Flags that decide how many upstream tools the descriptions of ptc's own tools list.
 
 use super::variables;
 use ptc_server::console::exit::Abort;

@@ -1,4 +1,4 @@
-//! Flags of recorded calls, traces and logs.
+//! Flags of recorded calls, traces, the log of sessions and export to a collector, and the recorder that they set up.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

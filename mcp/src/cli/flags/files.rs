@@ -1,4 +1,4 @@
-//! Flags of files that callers may name, and of the server `utils` that reads them.
+//! Flags for the folders in which callers may name files, and for the server `utils` that reads and writes there.
 
 use super::variables;
 use ptc_server::console::exit::Abort;

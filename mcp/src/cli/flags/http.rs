@@ -1,4 +1,4 @@
-//! Flags of `ptc serve --http`: addresses, access and TLS.
+//! Flags of `ptc serve --http`: addresses, access, TLS, limits, metrics and the page.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

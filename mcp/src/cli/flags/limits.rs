@@ -1,4 +1,5 @@
-//! Makes a flag from each row of a limit table, so that a limit is declared in one place.
+//! Makes a flag from each row of a limit table, and reads the limits from flags, environment variables and defaults. So
+//! a limit is declared in one place.
 
 use super::variables;
 use clap::{Arg, ArgMatches, Command};

@@ -1,4 +1,4 @@
-//! Flags of attached preludes and of the prelude store.
+//! Flags of attached preludes and of the prelude store, and functions that load both.
 
 use super::variables;
 use ptc_calls::outcome::Report;

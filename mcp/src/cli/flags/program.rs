@@ -1,4 +1,4 @@
-//! Flags of commands that run programs: upstreams, preludes and limits.
+//! Flags of commands that run programs (upstreams, preludes and limits), and the start of a runtime with them.
 
 use super::limits::LimitFlags;
 use super::prelude::PreludeFlags;

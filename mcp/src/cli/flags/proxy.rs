@@ -1,4 +1,4 @@
-//! Flags of `proxy-dispatch`.
+//! Flags of `proxy-dispatch` for large results: threshold, size and age of their files, and TOON notation.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,4 +1,5 @@
-//! Flags of Python scripts: the engine and its limits.
+//! Flags of Python scripts (engine and limits), the start of the chosen engine, and the hidden command that runs
+//! scripts of monty.
 
 use super::limits::{FlagTable, LimitFlags};
 use ptc_calls::limit_table;

@@ -1,5 +1,5 @@
-//! Environment variables for flags: `--foo-bar` is also `PTC_FOO_BAR`, with the older names of
-//! [`names`].
+//! Reads environment variables for flags, and parses their values: `--foo-bar` is also `PTC_FOO_BAR`, or an older name
+//! of it ([`names`]).
 //!
 //! The flag wins; an empty variable is unset. Clap's own `env` reads variables differently: an empty one counts as
 //! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.

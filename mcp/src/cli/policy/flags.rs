@@ -1,4 +1,4 @@
-//! Flags of the policy: the files that say which calls may be made.
+//! Flags that decide which calls may be made: files of rules, pins of reviewed tools, and how a person approves calls.
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;

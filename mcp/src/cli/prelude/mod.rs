@@ -1,4 +1,4 @@
-//! The command `ptc prelude`, which checks, documents and tests preludes.
+//! The command `ptc prelude`, which checks, documents and tests preludes, and manages a store of their versions.
 
 mod replay;
 mod store;

@@ -1,4 +1,4 @@
-//! What a replay shows, for people.
+//! Describes for people how a replay differs from its recording.
 
 use ptc_calls::journal::Difference;
 use ptc_engine::Replayed;

@@ -1,4 +1,4 @@
-//! The command `ptc runs`, which shows stored runs that have not ended, and goes on with them.
+//! The command `ptc runs`, which shows, cancels and resumes stored runs that have not ended.
 //!
 //! A run is stored once it changes something or waits for a person. One that is here after its process has ended was
 //! interrupted.

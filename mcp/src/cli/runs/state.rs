@@ -1,4 +1,5 @@
-//! The flag `--state`, which says where runs are that outlive their process.
+//! The flags `--state`, `--lease` and `--state-patience`, and the store that they open for runs that outlive their
+//! process.
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;

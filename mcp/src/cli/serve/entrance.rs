@@ -1,4 +1,5 @@
-//! Where messages come in: standard input, or an HTTP listener.
+//! Opens the entrance of `ptc serve` (standard input, or an HTTP listener) together with the signals that close it, and
+//! announces it.
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;

@@ -1,4 +1,5 @@
-//! The facts behind the list of tools, made again whenever the tools of an upstream server change.
+//! Collects what the list of tools depends on (catalog, limits, profile, prelude), and publishes it again whenever the
+//! tools of an upstream server change.
 
 use crate::cli::boot::Booted;
 use ptc_calls::limits::Limits;

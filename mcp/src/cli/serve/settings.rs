@@ -1,4 +1,5 @@
-//! What the flags of `ptc serve` say, read before anything starts.
+//! Reads the flags of `ptc serve` before anything starts, and derives the limits of the gate, of the runtime and of
+//! detached calls.
 
 use super::ServeArgs;
 use crate::cli::flags::http::HttpPlan;

@@ -1,4 +1,4 @@
-//! The command `ptc trace`, which draws a recorded call as text or HTML.
+//! The command `ptc trace`, which draws a recorded call as text, HTML or SVG.
 //!
 //! # Layout
 //!
