@@ -1,8 +1,8 @@
 //! Stores each session as a log of its programs and call answers (`--state`), and restores it in another process by
 //! running them again.
 //!
-//! The log has each committed program with the answers of its calls, and each `forget`. A process that does not have the
-//! session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is
+//! The log has each committed program with the answers of its calls, and each `forget`. A process that does not have
+//! the session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is
 //! written once: a process that has missed a change cannot add one.
 
 use super::arguments::{SessionFault, SessionReason};
