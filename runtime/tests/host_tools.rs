@@ -251,6 +251,7 @@ async fn a_stream_tells_of_lines_and_calls_while_the_program_runs() {
                 assert_eq!(outcome.prints, ["one", "two", "three"]);
                 seen.push(outcome.result.expect("an answer").text);
             }
+            other => panic!("{other:?}"),
         }
     }
     assert_eq!(seen, ["one", "call echo", "two", "call wait", "three", "4"]);

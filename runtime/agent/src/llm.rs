@@ -134,6 +134,7 @@ pub struct LlmError {
 
 /// Kinds of failure, by what the caller can do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LlmErrorKind {
     /// No key is set: set it.
     KeyMissing,

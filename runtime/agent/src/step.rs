@@ -14,6 +14,7 @@ use std::time::Duration;
 
 /// The result of one run of an agent.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AgentStep {
     /// The answer, as JSON.
     pub result: Result<Json, AgentFailure>,
@@ -95,6 +96,7 @@ impl AgentStep {
 
 /// What the model used in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct AgentUsage {
     /// Requests to the model.
     pub requests: u32,
@@ -115,6 +117,7 @@ fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S:
 
 /// One turn: a reply of the model and its result.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct AgentTurn {
     /// Number of the turn, from 1.
     pub number: u32,
@@ -158,6 +161,7 @@ pub enum AttemptKind {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AttemptStatus {
     /// The turn gave the answer.
     Answered,
@@ -173,6 +177,7 @@ pub enum AttemptStatus {
 
 /// A call in the trace of a turn, without its arguments and result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct TracedCall {
     /// Configured name of the server; `tool` for tools of the host.
     pub server: Arc<str>,
@@ -201,6 +206,7 @@ impl From<&CallRecord> for TracedCall {
 
 /// Why an agent has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentFailure {
     /// The reason.
     pub reason: AgentReason,
@@ -214,6 +220,7 @@ pub struct AgentFailure {
 
 /// Why an agent failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AgentReason {
     /// The program called `(fail v)`.
     Failed,

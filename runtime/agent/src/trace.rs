@@ -1,5 +1,5 @@
-//! Collects the result of an agent while it runs. Parents share it, so an agent that is dropped half-way
-//! leaves what it has done.
+//! Holds the results so far of an agent and of the agents that it calls, so that an agent that is dropped half-way leaves
+//! what it has done.
 
 use super::{AgentFailure, AgentReason, AgentStep};
 use ptc_base::sync::Locked;

@@ -57,6 +57,7 @@ fn lost() -> Outcome {
 
 /// An event of a running program.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum RunEvent {
     /// It printed a line. Lines of the branches of a `pmap` arrive when all of them have ended.
     Printed(String),

@@ -1,13 +1,13 @@
-//! Resolves `let`, `loop`, `recur` and `quote`.
+//! Resolves the forms that bind local names: `let`, and `loop` with its `recur`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::{Form, FormKind, walk};
+use crate::form::{Form, walk};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
 use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
+use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -172,23 +172,6 @@ impl<'a> Resolver<'a, '_> {
             order_arguments(&mut arguments);
         }
         Ok(self.expr(span, Kind::Recur(arguments.into_bump_slice())))
-    }
-
-    /// `(quote name)`.
-    pub(crate) fn quote_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
-        match rest {
-            [form] => match form.kind {
-                FormKind::Symbol(name) => {
-                    let symbol = self.tables.symbol(name, self.names.text(name));
-                    self.constant(span, ptc_vm::bytecode::Const::Symbol(symbol))
-                }
-                _ => Err(with_advice(
-                    invalid_form(span, "only symbols can be quoted, as in 'server/tool"),
-                    Special::Quote,
-                )),
-            },
-            _ => Err(wrong_shape(Special::Quote, span)),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod iteration;
 pub(crate) mod letfn;
 pub(crate) mod literal_call;
 pub(crate) mod pattern;
+pub(crate) mod quote;
 pub(crate) mod threading;
 
 use super::{Resolved, Resolver};

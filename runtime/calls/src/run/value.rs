@@ -9,6 +9,7 @@ use std::fmt;
 
 /// Why an outcome cannot be converted to a type.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ValueError {
     /// The program failed.
     Failed(Box<Failure>),

@@ -2,8 +2,8 @@
 
 use super::credentials::{OAUTH_KEYS, SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
-use super::openapi::OVERRIDE_KEYS;
 use super::transport::FILE_WORK;
+use super::transport::OVERRIDE_KEYS;
 use serde_json::{Map, Value, json};
 
 /// Names of transports, those of hosts and our own.

@@ -106,6 +106,7 @@ struct LinkedDefinition {
 
 /// Why a text does not compile.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PreludeError {
     /// The name of the text.
     pub source: String,

@@ -1,7 +1,7 @@
 //! Reads the keys of an entry for a plain JSON service with an OpenAPI document.
 
-use super::ConfigError;
-use super::entry::{EntryReader, saturated};
+use crate::config::ConfigError;
+use crate::config::entry::{EntryReader, saturated};
 use crate::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource, is_pattern};
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Keys of an override.
-pub(super) const OVERRIDE_KEYS: [&str; 3] = ["name", "description", "default_args"];
+pub(in crate::config) const OVERRIDE_KEYS: [&str; 3] = ["name", "description", "default_args"];
 
 impl EntryReader<'_> {
     pub(super) fn openapi(&self, entry: &Map<String, Value>) -> Result<OpenApiSpec, ConfigError> {

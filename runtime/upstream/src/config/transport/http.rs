@@ -1,8 +1,8 @@
 //! Reads the keys of an entry for a remote server.
 
-use super::entry::EntryReader;
-use super::transport::HOST_ADDRESSES;
-use super::{ConfigError, Shape};
+use super::HOST_ADDRESSES;
+use crate::config::entry::EntryReader;
+use crate::config::{ConfigError, Shape};
 use crate::{HttpProtocol, HttpSpec};
 use ptc_base::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
 use ptc_base::secrets::{Credential, names};
@@ -31,7 +31,10 @@ impl EntryReader<'_> {
     }
 
     /// How connections to a remote server are made.
-    pub(super) fn client_options(&self, entry: &Map<String, Value>) -> Result<ClientOptions, ConfigError> {
+    pub(in crate::config) fn client_options(
+        &self,
+        entry: &Map<String, Value>,
+    ) -> Result<ClientOptions, ConfigError> {
         let certificate = self.file(entry, "client_certificate")?;
         let key = self.file(entry, "client_key")?;
         let client_certificate = match (certificate, key) {
@@ -149,7 +152,7 @@ impl EntryReader<'_> {
 
     /// A text of a host's entry with its placeholders filled. Where a host would ask its user
     /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
-    pub(super) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+    pub(in crate::config) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
         const ASKS: &str = "${input:";
         let mut text = text.to_owned();
         while let Some(start) = text.find(ASKS) {
