@@ -126,7 +126,7 @@ pub async fn run(args: PreludeArgs) -> Result<Exit, Abort> {
 async fn check(args: CheckPreludeArgs) -> Result<Exit, Abort> {
     let sources = args.files.sources()?;
     let (ok, reports, prelude) = match Prelude::compose(sources) {
-        Err(PreludeError { source, failure }) => {
+        Err(PreludeError { source, failure, .. }) => {
             (false, failure.reports.into_iter().map(|report| (source.clone(), report)).collect(), None)
         }
         Ok(prelude) => {

@@ -58,7 +58,6 @@ pub type Observer = Arc<dyn Fn(StartEvent) + Send + Sync>;
 
 /// Why a runtime did not start.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum StartError {
     /// A configured command is this very program.
     SelfAsUpstream {
