@@ -46,48 +46,23 @@ struct Loaded {
 }
 
 impl Permit {
-    /// The same permit, with the number of the call in the journal of its run, and its place in the program's text. A
-    /// call whose answer is there is cleared only if it has to be made after all.
-    pub(crate) fn of_call(self, seq: Option<u64>, place: Option<Span>, is_replayed: bool) -> Permit {
-        Permit { seq, place, is_replayed, ..self }
-    }
-
-    /// The same permit, with where the arguments of the call come from.
-    pub(crate) fn with_origins(self, origins: Option<Arc<CallOrigins>>) -> Permit {
-        Permit { origins, ..self }
+    /// The place for a result that is too large, if the caller (`is_wanted`) or the configuration of the server says that
+    /// it is kept.
+    pub(crate) fn spill_store(&self, is_wanted: bool) -> Option<SpillStore> {
+        let keeps = is_wanted || self.plan.callee.limits().spills_large;
+        let is_tool = matches!(self.plan.target, CallTarget::Tool(_));
+        let store = (keeps && is_tool).then(|| self.plan.broker.spills.store())?;
+        // Without a place for it, a result that is too large is refused as ever.
+        store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
     }
 
     /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
-    /// Large arguments take their time to encode, in which others have their turns as well; it is the call's.
+    /// Large arguments take their time to encode, in which others have their turns as well; it is the call's. A result
+    /// that is too large goes to `store`, if there is one.
     ///
     /// # Errors
     /// The budget or the time of the call is used up; the policy denies it.
-    pub fn load(self, arguments: String) -> Result<PreparedCall, WorldFault> {
-        self.load_spilling(arguments, None)
-    }
-
-    /// [`Permit::load`], for a caller who takes a result that is too large as one that is kept, if it says so
-    /// (`is_wanted`) or the configuration of the server does.
-    ///
-    /// # Errors
-    /// As for [`Permit::load`].
-    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<PreparedCall, WorldFault> {
-        let keeps = is_wanted || self.plan.callee.limits().spills_large;
-        let is_tool = matches!(self.plan.target, CallTarget::Tool(_));
-        let place = (keeps && is_tool).then(|| self.plan.broker.spills.store());
-        // Without a place for it, a result that is too large is refused as ever.
-        let store = place.and_then(|store| {
-            store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
-        });
-        self.load_spilling(arguments, store)
-    }
-
-    /// [`Permit::load`], with a place for a result that is too large.
-    pub(super) fn load_spilling(
-        self,
-        arguments: String,
-        store: Option<SpillStore>,
-    ) -> Result<PreparedCall, WorldFault> {
+    pub fn load(self, arguments: String, store: Option<SpillStore>) -> Result<PreparedCall, WorldFault> {
         let Permit { plan, tool, turn, call, since, seq, place, origins, is_replayed } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };

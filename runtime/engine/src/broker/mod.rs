@@ -268,7 +268,7 @@ impl ToolBroker {
         call: ToolCall,
         store: Option<SpillStore>,
     ) -> Result<CallPayload, CallError> {
-        self.call_loaded(account, call, |permit, arguments| permit.load_spilling(arguments, store)).await
+        self.call_loaded(account, call, |_| store).await
     }
 
     /// [`ToolBroker::call`] that spills a large result if the caller wants it or the configuration of the server says so.
@@ -281,7 +281,7 @@ impl ToolBroker {
         call: ToolCall,
         is_wanted: bool,
     ) -> Result<CallPayload, CallError> {
-        self.call_loaded(account, call, |permit, arguments| permit.load_kept(arguments, is_wanted)).await
+        self.call_loaded(account, call, |permit| permit.spill_store(is_wanted)).await
     }
 
     /// Asks a server for something that is no tool: a list, a resource, a prompt. It counts as a call. `arguments` is
@@ -298,7 +298,8 @@ impl ToolBroker {
         notation: Notation,
     ) -> Result<CallPayload, CallError> {
         let journaled = self.journaled_call(account, (server, &target), &arguments);
-        let prepared = async { Ok(self.permit(account, server, target, notation).await?.load(arguments)?) };
+        let prepared =
+            async { Ok(self.permit(account, server, target, notation).await?.load(arguments, None)?) };
         settle(journaled, prepared).await
     }
 
@@ -321,7 +322,7 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         call: ToolCall,
-        load: impl FnOnce(Permit, String) -> Result<PreparedCall, WorldFault>,
+        store: impl FnOnce(&Permit) -> Option<SpillStore>,
     ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments, notation } = call;
         let target = CallTarget::Tool(tool.into());
@@ -335,7 +336,8 @@ impl ToolBroker {
                     return Err(wrong.into());
                 }
             }
-            Ok(load(permit, arguments)?)
+            let store = store(&permit);
+            Ok(permit.load(arguments, store)?)
         };
         settle(journaled, prepared).await
     }

@@ -75,13 +75,13 @@ pub struct Permit {
     /// When its encoding began.
     pub(super) since: Instant,
     /// The number of the call in the journal of its run.
-    pub(super) seq: Option<u64>,
-    /// Its answer is in the journal: nothing is asked about it.
-    pub(super) is_replayed: bool,
+    pub(crate) seq: Option<u64>,
+    /// Its answer is in the journal: it is cleared only if it has to be made after all.
+    pub(crate) is_replayed: bool,
     /// Where the call stands in the text of its program.
-    pub(super) place: Option<Span>,
+    pub(crate) place: Option<Span>,
     /// Where its arguments come from, if its run has labels on values.
-    pub(super) origins: Option<Arc<CallOrigins>>,
+    pub(crate) origins: Option<Arc<CallOrigins>>,
 }
 
 impl ToolBroker {

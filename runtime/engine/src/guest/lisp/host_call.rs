@@ -185,7 +185,7 @@ pub(super) fn permitted(
 fn load(
     cx: &mut Context,
     account: &RunAccount,
-    permit: Permit,
+    mut permit: Permit,
     position: CallPosition<'_>,
     call: &ParsedCall,
     args: &Value,
@@ -201,8 +201,9 @@ fn load(
     notes.into_iter().for_each(|note| account.note(note));
     let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
     let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);
-    let prepared = position.of_call(permit, &route).load_kept(text, call.keeps_large);
-    Ok(leave(cx, position, route, prepared).unwrap_or_else(Plan::Refuse))
+    position.mark(&mut permit, &route);
+    let store = permit.spill_store(call.keeps_large);
+    Ok(leave(cx, position, route, permit.load(text, store)).unwrap_or_else(Plan::Refuse))
 }
 
 /// Encodes a call of a tool of the host.
@@ -214,10 +215,10 @@ fn load_granted(
     arguments: &[Value],
 ) -> Result<Plan, Box<Fault>> {
     let tool = permit.tool().clone();
-    let (permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
+    let (mut permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
     let route = position.departs(cx, (HOST, None), &tool, &text);
-    let permit = position.of_call(permit, &route);
-    leave(cx, position, route, permit.load(text)).map_err(|fault| granted::world(&tool.name, fault))
+    position.mark(&mut permit, &route);
+    leave(cx, position, route, permit.load(text, None)).map_err(|fault| granted::world(&tool.name, fault))
 }
 
 /// What becomes of a call that is ready to leave, or was refused at the last moment.

@@ -26,9 +26,9 @@ pub(super) struct Journaled {
     pub(super) journal: Arc<RunJournal>,
     pub(super) is_replay: bool,
     /// Replies that came while the program was running.
-    undelivered: VecDeque<(HostCall, Reply)>,
+    pub(super) undelivered: Vec<(CallId, Reply)>,
     /// All branches of the program wait.
-    is_blocked: bool,
+    pub(super) is_blocked: bool,
     /// The catalog version of the tool lists in the journal.
     version: u64,
 }
