@@ -67,26 +67,21 @@ pub struct Body {
 impl Body {
     /// The next decoded bytes, at most some ten thousand; `None` at the end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
-        let Some(idle) = self.idle else { return self.data().await };
-        timeout(idle, self.data()).await.unwrap_or_else(|_| {
-            let text = format!("nothing came for {} ms ({})", idle.as_millis(), self.place);
-            Err(NetError::new(NetFault::Idle, text))
-        })
-    }
-
-    /// The next bytes; what follows the last of them is left out.
-    async fn data(&mut self) -> Result<Option<Bytes>, NetError> {
-        loop {
-            match poll_fn(|cx| self.body.as_mut().poll_frame(cx)).await {
-                None => return Ok(None),
-                Some(Err(error)) => return Err(NetError::of_body(&*error, &self.place)),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
+        let Body { body, place, idle } = self;
+        let next = async {
+            while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                // What follows the last bytes is left out.
+                if let Ok(data) = frame.map_err(|error| NetError::of_body(&*error, place))?.into_data() {
+                    return Ok(Some(data));
                 }
             }
-        }
+            Ok(None)
+        };
+        let Some(idle) = *idle else { return next.await };
+        timeout(idle, next).await.unwrap_or_else(|_| {
+            let text = format!("nothing came for {} ms ({place})", idle.as_millis());
+            Err(NetError::new(NetFault::Idle, text))
+        })
     }
 
     /// Reads to the end, but not more than `cap` decoded bytes.

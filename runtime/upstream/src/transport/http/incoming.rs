@@ -1,17 +1,10 @@
-//! Dispatches a message of a server, from a body or from a stream: answers to their requests, all else to the
+//! Handles a message of a server, from a body or from a stream: answers to their requests, all else to the
 //! connection's events.
 
 use crate::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::transport::ServerEvents;
 use ptc_base::spill::RawSpill;
-
-/// An answer, and the request that it may belong to.
-pub(super) struct IncomingAnswer {
-    /// `None`: the only request in flight.
-    pub(super) id: Option<u64>,
-    pub(super) body: Result<RawAnswer, ErrorObject>,
-}
 
 /// Sends what answers a request of the server.
 pub(super) type Reply = Box<dyn FnOnce(String) + Send>;
@@ -36,40 +29,34 @@ pub(super) fn may_answer(raw: &RawSpill, id: u64) -> bool {
     }
 }
 
-/// Handles a text. `answers` gets the answers in it; `reply` makes the function that answers the server's own requests.
-/// False when the text is no message.
-pub(super) fn take(
-    text: Vec<u8>,
-    events: &ServerEvents,
-    answers: &mut dyn FnMut(IncomingAnswer),
-    reply: &dyn Fn() -> Reply,
-) -> bool {
-    dispatch(message::parse(text), events, answers, reply)
-}
+/// Receives an answer and the id of its request; `None`: the only request in flight.
+pub(super) type Answers<'a> = dyn FnMut(Option<u64>, Result<RawAnswer, ErrorObject>) + 'a;
 
-fn dispatch(
+/// Handles a message. `answers` gets the answers in it; `reply` makes the function that answers the server's own
+/// requests.
+pub(super) fn handle(
     incoming: Incoming,
     events: &ServerEvents,
-    answers: &mut dyn FnMut(IncomingAnswer),
+    answers: &mut Answers<'_>,
     reply: &dyn Fn() -> Reply,
-) -> bool {
+) {
     match incoming {
-        Incoming::Response { id, body } => answers(IncomingAnswer { id: Some(id), body }),
+        Incoming::Response { id, body } => answers(Some(id), body),
         Incoming::Broken { ids, why, .. } => {
             let error = || Err(ErrorObject::about(why.clone()));
             if ids.is_empty() {
-                answers(IncomingAnswer { id: None, body: error() });
+                answers(None, error());
             }
             for id in ids {
-                answers(IncomingAnswer { id: Some(id), body: error() });
+                answers(Some(id), error());
             }
         }
         Incoming::Batch(frames) => {
             for frame in frames {
-                dispatch(frame, events, answers, reply);
+                handle(frame, events, answers, reply);
             }
         }
-        Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, reply),
+        Incoming::Open(text) => return handle(message::cut_short(text), events, answers, reply),
         Incoming::Request { id, method, params } => events.request(&id, &method, &params, reply()),
         Incoming::Withdrawal { id } => events.withdrawal(&id),
         Incoming::Progress(note) => {
@@ -78,8 +65,8 @@ fn dispatch(
         }
         Incoming::Notification { method } if method == PROGRESS => events.answered(),
         Incoming::Notification { method } => events.notification(&method),
-        Incoming::Noise => return false,
+        // It is no message.
+        Incoming::Noise => return,
     }
     events.heard();
-    true
 }

@@ -4,6 +4,7 @@ use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::metadata::MessageHeaders;
 use super::streamable::{RESUME_PAUSE, Streamable, is_events};
+use crate::jsonrpc::message;
 use ptc_base::net::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +74,8 @@ async fn hear(channel: &Arc<Streamable>, stream: &mut EventStream) {
         let bytes = match parsed {
             ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();
-                incoming::take(data, &channel.events, &mut drop, &|| channel.reply());
+                let incoming = message::parse(data);
+                incoming::handle(incoming, &channel.events, &mut |_, _| (), &|| channel.reply());
                 bytes
             }
             ServerSentEvent::TooLarge { head, .. } => head.len(),

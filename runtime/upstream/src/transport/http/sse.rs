@@ -137,15 +137,15 @@ impl SseChannel {
     fn take(self: &Arc<Self>, text: Vec<u8>) -> bool {
         let bytes = text.len();
         let mut asked = false;
-        let mut answers = |answer: incoming::IncomingAnswer| {
-            let Some(id) = answer.id.or_else(|| self.only_call()) else { return };
+        let mut answers = |id: Option<u64>, body: Result<RawAnswer, ErrorObject>| {
+            let Some(id) = id.or_else(|| self.only_call()) else { return };
             let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
             asked = true;
             self.events.answered();
             // A complete answer need not go to a file.
             let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
                 true => Err(sink.too_large(bytes as u64)),
-                false => answer.body.map_err(UpstreamFault::Rpc),
+                false => body.map_err(UpstreamFault::Rpc),
             };
             // The caller may just have given up.
             let _ = reply.send(answer);
@@ -154,7 +154,7 @@ impl SseChannel {
             let channel = self.clone();
             Box::new(move |text| channel.notice(text))
         };
-        incoming::take(text, &self.events, &mut answers, &reply);
+        incoming::handle(message::parse(text), &self.events, &mut answers, &reply);
         asked
     }
 

@@ -9,7 +9,8 @@ use super::refusal::HttpRefusal;
 use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::jsonrpc::error::shorten;
-use crate::jsonrpc::{ErrorObject, RawAnswer, message};
+use crate::jsonrpc::message::{self, Incoming};
+use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::overflow::{self, OverflowFault};
 use crate::request::Era;
 use crate::transport::ServerEvents;
@@ -176,16 +177,22 @@ impl Streamable {
             );
             return Err(protocol(text));
         }
-        let read = overflow::read(&mut response.body, sink).await;
-        let answer = read.map_err(|fault| match fault {
-            OverflowFault::Net(error) => self.failed(&error),
-            OverflowFault::Spill(error) => PostFailure::Fault(error.into()),
-        })?;
-        if answer.spilled().is_some() {
-            self.events.answered();
-            return Ok(answer);
-        }
-        match self.take(answer.into_bytes(), id) {
+        let text = match sink.store() {
+            None => response.body.read(sink.max_bytes()).await.map_err(|error| self.failed(&error))?,
+            Some(_) => {
+                let read = overflow::read(&mut response.body, sink).await;
+                let answer = read.map_err(|fault| match fault {
+                    OverflowFault::Net(error) => self.failed(&error),
+                    OverflowFault::Spill(error) => PostFailure::Fault(error.into()),
+                })?;
+                if answer.spilled().is_some() {
+                    self.events.answered();
+                    return Ok(answer);
+                }
+                answer.into_bytes()
+            }
+        };
+        match self.take(text, id) {
             Some(answer) => answer,
             None => Err(protocol(unanswered(&response))),
         }
@@ -258,14 +265,19 @@ impl Streamable {
 
     /// Handles a text of the server. Returns the answer to the request `id`, if the text has it.
     fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, PostFailure>> {
-        let mut found = None;
-        let mut answers = |answer: incoming::IncomingAnswer| {
-            if answer.id.is_none_or(|theirs| theirs == id) {
-                found.get_or_insert(answer.body);
+        let answer: Result<RawAnswer, ErrorObject> = match message::parse(text) {
+            Incoming::Response { id: theirs, body } if theirs == id => body,
+            other => {
+                let mut found = None;
+                let mut answers = |theirs: Option<u64>, body| {
+                    if theirs.is_none_or(|theirs| theirs == id) {
+                        found.get_or_insert(body);
+                    }
+                };
+                incoming::handle(other, &self.events, &mut answers, &|| self.reply());
+                found?
             }
         };
-        incoming::take(text, &self.events, &mut answers, &|| self.reply());
-        let answer: Result<RawAnswer, ErrorObject> = found?;
         self.events.answered();
         Some(answer.map_err(|error| PostFailure::Fault(UpstreamFault::Rpc(error))))
     }
