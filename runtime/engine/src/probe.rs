@@ -11,7 +11,6 @@ use ptc_vm::{Context, Value};
 /// The frame is no answer; a limit of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(answer), None), ResultForm::Tagged)
-        .map_err(|fault| fault.message)?;
-    Ok(unwrapped.value)
+    let payload = CallPayload::of(CallResult::Mcp(answer), None);
+    unwrap(cx, &payload, ResultForm::Tagged).map(|(value, _)| value).map_err(|fault| fault.message.into())
 }

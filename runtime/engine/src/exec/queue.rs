@@ -2,7 +2,7 @@
 //! shared queue has the programs that have not started, and an inbox per worker the messages about programs that it has
 //! started. A [`RunHandle`] cancels a run wherever it is.
 
-use crate::guest::{CallId, MakeGuest, Reply, ReplySink};
+use crate::guest::{CallId, MakeGuest, Reply};
 use ptc_base::sync::Locked;
 use ptc_calls::run::RunId;
 use ptc_calls::run::limits::Limits;
@@ -136,12 +136,6 @@ impl Inbox {
             };
         }
         inner.woken = false;
-    }
-}
-
-impl ReplySink for Inbox {
-    fn deliver(&self, run: RunId, replies: Vec<(CallId, Reply)>) {
-        self.push(WorkerMessage::Replies { run, replies });
     }
 }
 

@@ -131,7 +131,14 @@ impl Worker {
             let offered =
                 if self.scheduler.is_empty() || self.is_closed() { None } else { self.queue.offer() };
             match self.scheduler.next(offered) {
-                Some(NextRun::Begun(run)) => self.give_turn(run),
+                Some(NextRun::Begun(run)) => {
+                    let Some(program) = self.programs.get_mut(&run) else { continue };
+                    let limit = program.account.limits().memory_bytes;
+                    match self.resources.commitments.begin_turn(limit, &mut program.commitment) {
+                        true => self.turn(run),
+                        false => self.starved.push(run),
+                    }
+                }
                 Some(NextRun::New) => {
                     let mut commitment = Commitment::default();
                     match self.queue.take(|job| may_begin(&self.resources, job, &mut commitment)) {
@@ -222,7 +229,9 @@ impl Worker {
     fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
-        let batch = Rc::new(TaskBatch::new(self.resources.io.clone(), self.inbox.clone(), run));
+        let inbox = self.inbox.clone();
+        let deliver = Arc::new(move |replies| inbox.push(WorkerMessage::Replies { run, replies }));
+        let batch = Rc::new(TaskBatch::new(self.resources.io.clone(), deliver));
         let queued = job.queued;
         let work = Work::new(job, account.clone(), &self.inbox, batch.clone());
         let program = Program {
@@ -238,17 +247,6 @@ impl Worker {
         };
         self.programs.insert(run, program);
         run
-    }
-
-    /// Runs a program for a quantum if there is memory for it.
-    fn give_turn(&mut self, run: RunId) {
-        let Some(program) = self.programs.get_mut(&run) else { return };
-        let limit = program.account.limits().memory_bytes;
-        if self.resources.commitments.begin_turn(limit, &mut program.commitment) {
-            self.turn(run);
-        } else {
-            self.starved.push(run);
-        }
     }
 
     /// True while no program may begin. Without this, an offered program that may not begin would keep all

@@ -2,7 +2,6 @@
 
 use super::task_batch::{TaskBatch, TaskHandle};
 use super::{CallId, Reply};
-use ptc_calls::run::RunId;
 use ptc_calls::run::account::RunAccount;
 use ptc_vm::Preemption;
 use std::rc::Rc;
@@ -16,12 +15,6 @@ pub struct GuestContext {
     pub port: Port,
     /// Lets native work of the guest be suspended half-way at its polls.
     pub preemption: Preemption,
-}
-
-/// Receives replies for runs.
-pub trait ReplySink: Send + Sync {
-    /// Queues replies for the worker of the run.
-    fn deliver(&self, run: RunId, replies: Vec<(CallId, Reply)>);
 }
 
 /// Starts work of a run on the I/O runtime.

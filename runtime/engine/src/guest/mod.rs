@@ -15,7 +15,7 @@ pub mod lisp;
 mod task_batch;
 
 pub use async_run::{AsyncRun, interrupted};
-pub use context::{GuestContext, Port, ReplySink};
+pub use context::{GuestContext, Port};
 pub(crate) use task_batch::TaskBatch;
 pub use task_batch::TaskHandle;
 

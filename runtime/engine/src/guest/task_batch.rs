@@ -3,12 +3,11 @@
 //! A program with a thousand calls hands out a thousand pieces of work within microseconds. A task for each would cost
 //! more than most of them, so up to [`MOST`] share a task, and results that are ready together are delivered together.
 
-use super::{CallId, Reply, ReplySink};
+use super::{CallId, Reply};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use ptc_base::tasks::contained;
-use ptc_calls::run::RunId;
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +18,9 @@ const MOST: usize = 32;
 
 /// One piece. It ends without a reply when it is stopped, or when it panics.
 type BatchedTask = Pin<Box<dyn Future<Output = Option<(CallId, Reply)>> + Send>>;
+
+/// Queues replies for the worker of the run.
+pub(crate) type Deliver = Arc<dyn Fn(Vec<(CallId, Reply)>) + Send + Sync>;
 
 /// Work under way. Dropping it stops the work.
 pub struct TaskHandle(AbortHandle);
@@ -32,14 +34,13 @@ impl Drop for TaskHandle {
 /// Work that a run has handed out in this quantum and that has not started yet.
 pub(crate) struct TaskBatch {
     io: Handle,
-    replies: Arc<dyn ReplySink>,
-    run: RunId,
+    deliver: Deliver,
     waiting: RefCell<Vec<BatchedTask>>,
 }
 
 impl TaskBatch {
-    pub(crate) fn new(io: Handle, replies: Arc<dyn ReplySink>, run: RunId) -> TaskBatch {
-        TaskBatch { io, replies, run, waiting: RefCell::default() }
+    pub(crate) fn new(io: Handle, deliver: Deliver) -> TaskBatch {
+        TaskBatch { io, deliver, waiting: RefCell::default() }
     }
 
     pub(super) fn add(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
@@ -59,13 +60,13 @@ impl TaskBatch {
         if waiting.is_empty() {
             return;
         }
-        let (replies, run) = (self.replies.clone(), self.run);
+        let deliver = self.deliver.clone();
         let mut results = waiting.into_iter().collect::<FuturesUnordered<_>>().ready_chunks(MOST);
         self.io.spawn(async move {
             while let Some(ready) = results.next().await {
                 let ready: Vec<_> = ready.into_iter().flatten().collect();
                 if !ready.is_empty() {
-                    replies.deliver(run, ready);
+                    deliver(ready);
                 }
             }
         });

@@ -8,7 +8,7 @@ use crate::broker::{CallPayload, Permit, PreparedCall, WorldFault};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::Plan;
-use crate::guest::{Progress, Reply};
+use crate::guest::{CallId, Guest, Progress, Reply};
 use ptc_calls::journal::{
     Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, Language,
     PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, raw_json,
@@ -18,7 +18,6 @@ use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{CallFault, Failure, FailureKind};
 use ptc_calls::tools::{Catalog, SnapshotMode, UpstreamTool};
 use ptc_vm::{CallId as HostCall, Class, Context, Reason, Span};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The journal of a program, and what waits for it.
@@ -66,11 +65,12 @@ impl<'j> CallPosition<'j> {
         CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place, origins }
     }
 
-    /// A permit for this call.
-    pub(in crate::guest::lisp) fn of_call(self, permit: Permit, route: &CallRoute) -> Permit {
-        let is_replayed = matches!(route, CallRoute::Replayed);
-        let permit = permit.of_call(self.journal.map(|_| self.seq), self.place, is_replayed);
-        permit.with_origins(self.origins.cloned())
+    /// Says in a permit which call it is for.
+    pub(in crate::guest::lisp) fn mark(self, permit: &mut Permit, route: &CallRoute) {
+        permit.seq = self.journal.map(|_| self.seq);
+        permit.is_replayed = matches!(route, CallRoute::Replayed);
+        permit.place = self.place;
+        permit.origins = self.origins.cloned();
     }
 
     /// Fuel that the program has used.
@@ -170,7 +170,7 @@ impl Journaled {
             keep.begun(&journal);
         }
         let is_replay = journal.is_replay();
-        let (undelivered, version) = (VecDeque::new(), catalog.version());
+        let (undelivered, version) = (Vec::new(), catalog.version());
         Some(Journaled { journal, is_replay, undelivered, is_blocked: false, version })
     }
 
@@ -276,17 +276,6 @@ impl Execution {
         }
     }
 
-    /// Retains a reply until the program waits; returns one that can be delivered now.
-    pub(super) fn delayed(&mut self, call: HostCall, reply: Reply) -> Option<Reply> {
-        match &mut self.journaled {
-            Some(journaled) if !journaled.is_blocked => {
-                journaled.undelivered.push_back((call, reply));
-                None
-            }
-            _ => Some(reply),
-        }
-    }
-
     /// Retains a call that has a recorded answer.
     pub(super) fn await_recorded(&mut self, call: HostCall, prepared: Option<PreparedCall>) {
         let tag = prepared.as_ref().map(PreparedCall::tag);
@@ -299,7 +288,7 @@ impl Execution {
         }
     }
 
-    /// The program begins a slice.
+    /// The program goes on.
     pub(super) fn unblock(&mut self) {
         if let Some(journaled) = &mut self.journaled {
             journaled.is_blocked = false;
@@ -309,13 +298,16 @@ impl Execution {
     /// All branches of the program wait. Delivers what has come for it, and returns whether anything has.
     pub(super) fn blocked(&mut self) -> bool {
         let Some(journaled) = &mut self.journaled else { return false };
+        journaled.is_blocked = true;
         let undelivered = std::mem::take(&mut journaled.undelivered);
-        journaled.is_blocked = undelivered.is_empty();
-        let has_come = !undelivered.is_empty();
-        for (call, reply) in undelivered {
-            self.deliver(call, reply);
+        if undelivered.is_empty() {
+            return self.replay_due();
         }
-        has_come || self.replay_due()
+        for (call, reply) in undelivered {
+            self.answer(call, reply);
+        }
+        self.unblock();
+        true
     }
 
     /// Delivers the recorded answers that are due; returns whether any was.

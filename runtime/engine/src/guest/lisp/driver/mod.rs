@@ -323,7 +323,7 @@ impl Execution {
         self.isolate.call(call, label).flatten()
     }
 
-    /// A tool answered.
+    /// A tool answered a call that is not in flight any more.
     fn on_tool_response(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
         let mut failure = None;
         let kept =
@@ -331,21 +331,21 @@ impl Execution {
         let called = self.called(call);
         let form = if called.is_some() { ResultForm::Value } else { ResultForm::Tagged };
         let most = self.guest.account.limits().max_upstream_calls;
-        self.resume(call, |cx| {
+        self.isolate.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
             }
-            let unwrapped = match &kept {
+            let (value, why) = match &kept {
                 Some((spilled, name)) => tool_call::kept(cx, answer.payload(), spilled, name)?,
                 None => tool_call::unwrap(cx, answer.payload(), form)?,
             };
-            failure = unwrapped.error;
+            failure = why;
             match (&called, &failure) {
                 (Some(called), Some((reason, message))) => {
                     let fault = WorldFault { reason: *reason, message: message.clone() };
                     Err(tool_call::value_fault(called, &fault, most))
                 }
-                _ => Ok(unwrapped.value),
+                _ => Ok(value),
             }
         });
         answer.settle(failure);
@@ -529,9 +529,33 @@ impl Guest for Execution {
         if call == ATTACHING {
             return self.attached();
         }
+        // Retained until the program waits.
+        if let Some(journaled) = &mut self.journaled
+            && !journaled.is_blocked
+        {
+            return journaled.undelivered.push((call, reply));
+        }
         let call = HostCall(call.0);
-        if let Some(reply) = self.delayed(call, reply) {
-            self.deliver(call, reply);
+        // If the call was cancelled, dropping the reply frees what it holds.
+        if !self.in_flight.contains_key(&call) {
+            return;
+        }
+        self.note_reply(call, &reply);
+        let granted = self.in_flight.remove(&call).and_then(|call| call.granted);
+        let granted = granted.as_deref();
+        match reply {
+            Reply::Started => self.issue(call, true),
+            Reply::Permit(Ok(permit)) => self.encode(call, permit),
+            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
+            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
+                self.on_call_error(call, granted, error);
+            }
+            Reply::Looked(LookReply { looked, held }) => {
+                self.resume(call, |cx| spilled::value(cx, looked));
+                drop(held);
+            }
+            // Arguments of a program are encoded before they are sent, so these replies do not occur.
+            Reply::Payload(Ok(_)) => {}
         }
     }
 
@@ -561,33 +585,6 @@ impl Guest for Execution {
                 source = &*self.options.source_name,
                 "a program left bytes on its account"
             );
-        }
-    }
-}
-
-impl Execution {
-    /// Delivers a reply.
-    fn deliver(&mut self, call: HostCall, reply: Reply) {
-        // If the call was cancelled, dropping the reply frees what it holds.
-        if !self.in_flight.contains_key(&call) {
-            return;
-        }
-        self.note_reply(call, &reply);
-        let granted = self.in_flight.remove(&call).and_then(|call| call.granted);
-        let granted = granted.as_deref();
-        match reply {
-            Reply::Started => self.issue(call, true),
-            Reply::Permit(Ok(permit)) => self.encode(call, permit),
-            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
-            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
-                self.on_call_error(call, granted, error);
-            }
-            Reply::Looked(LookReply { looked, held }) => {
-                self.resume(call, |cx| spilled::value(cx, looked));
-                drop(held);
-            }
-            // Arguments of a program are encoded before they are sent, so these replies do not occur.
-            Reply::Payload(Ok(_)) => {}
         }
     }
 }

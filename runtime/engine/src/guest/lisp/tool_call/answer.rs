@@ -9,13 +9,8 @@ use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 
-/// A result for the program, and the error for the ledger.
-pub(crate) struct Unwrapped {
-    /// `{:ok …}`.
-    pub(crate) value: Value,
-    /// Why the call counts as failed.
-    pub(crate) error: Option<(CallFault, String)>,
-}
+/// A result for the program, `{:ok …}` or the bare value, and why the call counts as failed.
+type Unwrapped = (Value, Option<(CallFault, String)>);
 
 /// The kind of `:value`.
 #[derive(Clone, Copy)]
@@ -61,11 +56,11 @@ pub(crate) fn kept(
             lines,
             preview,
         ];
-        return Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, message.to_owned())) });
+        return Ok((record(cx, entries)?, Some((reason, message.to_owned()))));
     }
     let kind = cx.keyword("spilled");
     let entries = [("ok", Value::Bool(true)), ("value_kind", kind), spill, bytes, lines, preview];
-    Ok(Unwrapped { value: record(cx, entries)?, error: None })
+    Ok((record(cx, entries)?, None))
 }
 
 /// The value for a result.
@@ -74,54 +69,46 @@ pub(crate) fn unwrap(
     payload: &CallPayload,
     form: ResultForm,
 ) -> Result<Unwrapped, Box<Fault>> {
-    match read(cx, payload, form) {
-        Ok(unwrapped) => Ok(unwrapped),
-        Err(DecodeFailure::Fault(fault)) => Err(fault),
-        // The server declared JSON.
-        Err(DecodeFailure::Invalid(why)) => refused(
-            cx,
-            CallFault::UpstreamError,
-            &format!("the result cannot be decoded: {why}"),
-            [None, None],
-        ),
-    }
-}
-
-fn read(cx: &mut Context, payload: &CallPayload, form: ResultForm) -> Result<Unwrapped, DecodeFailure> {
     let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
         Some(place) => decode(cx, payload.part(place)).map(Some),
         None => Ok(None),
     };
-    match payload.content() {
-        PayloadContent::Success { value, blocks } => {
-            let (value, kind) = match value {
-                Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),
-                Chosen::Text(text) => text_value(cx, text)?,
-                Chosen::Verbatim(place) => {
-                    let text = std::str::from_utf8(payload.part(place)).unwrap_or_default();
-                    (cx.host_text(text)?, Parsed::Text)
-                }
-                Chosen::Nothing => (Value::Nil, Parsed::None),
-            };
-            let blocks = decoded(cx, blocks)?;
-            Ok(match form {
-                ResultForm::Tagged => success(cx, value, kind, blocks)?,
-                // A result that has nothing but other content is this content.
-                ResultForm::Value if matches!(kind, Parsed::None) => bare(blocks.unwrap_or_default()),
-                ResultForm::Value => bare(value),
-            })
+    let mut read = || -> Result<Unwrapped, DecodeFailure> {
+        match payload.content() {
+            PayloadContent::Success { value, blocks } => {
+                let (value, kind) = match value {
+                    Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),
+                    Chosen::Text(text) => text_value(cx, text)?,
+                    Chosen::Verbatim(place) => {
+                        let text = std::str::from_utf8(payload.part(place)).unwrap_or_default();
+                        (cx.host_text(text)?, Parsed::Text)
+                    }
+                    Chosen::Nothing => (Value::Nil, Parsed::None),
+                };
+                let blocks = decoded(cx, blocks)?;
+                let value = match form {
+                    ResultForm::Tagged => success(cx, value, kind, blocks)?,
+                    // A result that has nothing but other content is this content.
+                    ResultForm::Value if matches!(kind, Parsed::None) => blocks.unwrap_or_default(),
+                    ResultForm::Value => value,
+                };
+                Ok((value, None))
+            }
+            PayloadContent::ToolError { message, blocks, structured } => {
+                let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
+                Ok(refused(cx, CallFault::ToolError, message, more)?)
+            }
+            PayloadContent::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
         }
-        PayloadContent::ToolError { message, blocks, structured } => {
-            let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
-            Ok(refused(cx, CallFault::ToolError, message, more)?)
+    };
+    read().or_else(|failure| match failure {
+        DecodeFailure::Fault(fault) => Err(fault),
+        // The server declared JSON.
+        DecodeFailure::Invalid(why) => {
+            let message = format!("the result cannot be decoded: {why}");
+            refused(cx, CallFault::UpstreamError, &message, [None, None])
         }
-        PayloadContent::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
-    }
-}
-
-/// The result of a call without the tag.
-fn bare(value: Value) -> Unwrapped {
-    Unwrapped { value, error: None }
+    })
 }
 
 fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault>> {
@@ -148,7 +135,7 @@ fn success(
     payload: Value,
     kind: Parsed,
     blocks: Option<Value>,
-) -> Result<Unwrapped, Box<Fault>> {
+) -> Result<Value, Box<Fault>> {
     let kind = cx.keyword(kind.name());
     let entries = [
         ("ok", Some(Value::Bool(true))),
@@ -156,7 +143,7 @@ fn success(
         ("value_kind", Some(kind)),
         ("content", blocks),
     ];
-    Ok(Unwrapped { value: record(cx, entries)?, error: None })
+    record(cx, entries)
 }
 
 fn refused(
@@ -174,5 +161,5 @@ fn refused(
         ("content", blocks),
         ("structured_content", structured),
     ];
-    Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, text.to_owned())) })
+    Ok((record(cx, entries)?, Some((reason, text.to_owned()))))
 }

@@ -275,9 +275,9 @@ fn unwrapped_as(
 ) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
         let payload = CallPayload::of(form(RawAnswer::from_bytes(body)), Some("result"));
-        let unwrapped = unwrap(cx, &payload, ResultForm::Tagged).unwrap();
-        let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
-        (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
+        let (value, why) = unwrap(cx, &payload, ResultForm::Tagged).unwrap();
+        let text = to_json(cx, &value, Keys::Names, usize::MAX).unwrap().unwrap();
+        (serde_json::from_str(&text).unwrap(), payload.bytes(), why)
     })
 }
 
