@@ -5,8 +5,7 @@
 use crate::common;
 use common::http::{Authority, Got, HttpServer, Reply, Step, free_port};
 use ptc_base::net::{
-    ClientCertificate, ClientOptions, Headers, HttpClient, Method, NetError, NetFault, Request, TlsOptions,
-    remedy,
+    ClientCertificate, ClientOptions, Headers, HttpClient, Method, NetError, NetFault, TlsOptions, remedy,
 };
 use ptc_base::secrets::{Credential, SecretRegistry};
 use std::io::{Read as _, Write as _};
@@ -27,8 +26,7 @@ fn headers() -> Headers {
 /// Status and body of an answer.
 async fn fetch(options: &ClientOptions, method: Method, url: &str, cap: usize) -> Result<String, NetError> {
     let client = HttpClient::new(options)?;
-    let request = Request { method, url: url.parse().unwrap(), headers: &headers(), body: None };
-    let mut response = client.send(request).await?;
+    let mut response = client.send(method, &url.parse().unwrap(), &headers(), None).await?;
     let body = response.body.read(cap).await?;
     Ok(format!("{} {}", response.status.as_u16(), String::from_utf8_lossy(&body)))
 }
@@ -161,8 +159,8 @@ async fn connections_are_used_again() {
     let client = HttpClient::new(&ClientOptions::default()).unwrap();
     for _ in 0..5 {
         let url = server.url("/").parse().unwrap();
-        let request = Request { method: Method::POST, url, headers: &headers(), body: None };
-        client.send(request).await.unwrap().body.read(9).await.unwrap();
+        let response = client.send(Method::POST, &url, &headers(), None).await;
+        response.unwrap().body.read(9).await.unwrap();
     }
     assert!(server.got().iter().all(|got| got.connection == 0));
 }

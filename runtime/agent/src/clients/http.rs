@@ -4,8 +4,8 @@ use super::{anthropic, openai};
 use crate::llm::{Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};
 use async_trait::async_trait;
 use ptc_base::net::{
-    Body, HeaderError, HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Request,
-    Response, StatusCode, Url, excerpt,
+    Body, HeaderError, HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Response,
+    StatusCode, Url, excerpt,
 };
 use ptc_base::secrets::{Credential, SecretRegistry};
 use ptc_upstream::{EventParser, ServerSentEvent};
@@ -141,13 +141,8 @@ impl Llm for HttpModel {
 
 impl HttpModel {
     async fn once(&self, body: String, end: Instant) -> Result<LlmReply, FailedTry> {
-        let request = Request {
-            method: Method::POST,
-            url: self.url.clone(),
-            headers: &self.headers,
-            body: Some(Payload::from(body)),
-        };
-        let response = self.client.send(request).await.map_err(|error| self.net(&error))?;
+        let sent = self.client.send(Method::POST, &self.url, &self.headers, Some(Payload::from(body)));
+        let response = sent.await.map_err(|error| self.net(&error))?;
         if !response.status.is_success() {
             return Err(self.refused(response).await);
         }

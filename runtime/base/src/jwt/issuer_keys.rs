@@ -3,7 +3,7 @@
 
 use super::{KeySet, UnverifiedToken};
 use crate::files;
-use crate::net::{AddressClass, Headers, HttpClient, Method, Request, Url, is_loopback};
+use crate::net::{AddressClass, Headers, HttpClient, Method, Url, is_loopback};
 use crate::oauth::{AuthorizationServer, OAuthFault, metadata_addresses};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -183,8 +183,7 @@ async fn get(client: &HttpClient, url: &Url) -> Result<Document, OAuthFault> {
     // A constant is a valid header.
     let _ = headers.plain("accept", "application/json");
     let exchange = async {
-        let request = Request { method: Method::GET, url: url.clone(), headers: &headers, body: None };
-        let mut response = client.send(request).await?;
+        let mut response = client.send(Method::GET, url, &headers, None).await?;
         let body = response.body.read(DOCUMENT_BYTES).await?;
         Ok::<_, crate::net::NetError>((response.status, response.class, body))
     };

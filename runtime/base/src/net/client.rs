@@ -72,18 +72,6 @@ pub(super) type Answer = hyper::Response<DecompressionBody<Incoming>>;
 /// The user agent.
 const OURSELVES: &str = concat!("ptc/", env!("CARGO_PKG_VERSION"));
 
-/// One request.
-pub struct Request<'a> {
-    /// GET, POST …
-    pub method: Method,
-    /// Where to.
-    pub url: Url,
-    /// All headers but those that say how long the body is.
-    pub headers: &'a Headers,
-    /// The body.
-    pub body: Option<Payload>,
-}
-
 impl HttpClient {
     /// A client without connections. Reads the files that the options name.
     ///
@@ -115,19 +103,23 @@ impl HttpClient {
         checked.map_err(|error| NetError::new(NetFault::Redirect, format!("{error} ({})", place(url))))
     }
 
-    /// Sends a request and waits for the headers of its answer, of whatever status. Dropping the future gives the
-    /// request up.
+    /// Sends a request and waits for the headers of its answer, of whatever status. `headers` are all but those that
+    /// say how long the body is. Dropping the future gives the request up.
     ///
     /// Redirects keep method and body. They are followed within their origin; a GET is also followed elsewhere, but
     /// without the headers that are secret, never from https to http, and never from a public address into a network that
     /// is not (see `address`).
-    pub async fn send(&self, request: Request<'_>) -> Result<Response, NetError> {
-        let Request { method, mut url, headers, body } = request;
-        let mut sent = headers.map();
-        let mut client = self.client.clone();
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &Headers,
+        body: Option<Payload>,
+    ) -> Result<Response, NetError> {
+        let (mut url, mut sent, mut client) = (url.clone(), headers.map(), self.client.clone());
         for _ in 0..=REDIRECTS {
             let place = place(&url);
-            let response = self.once(&client, &method, &url, &sent, body.clone(), &place).await?;
+            let response = self.exchange(&client, &method, &url, &sent, body.clone(), &place).await?;
             let Some(next) = target(&response, &url, &method)? else {
                 let class = self.class(&response, &url);
                 return Ok(Response::new(response, url, class, place, self.idle));
@@ -156,7 +148,8 @@ impl HttpClient {
         }
     }
 
-    async fn once(
+    /// Sends a request to this address, again if the server has not looked at it.
+    async fn exchange(
         &self,
         client: &Connections,
         method: &Method,
@@ -165,16 +158,29 @@ impl HttpClient {
         body: Option<Payload>,
         place: &str,
     ) -> Result<Answer, NetError> {
-        for _ in 0..REFUSALS {
-            match self.attempt(client, method, url, headers, body.clone(), place).await? {
+        let to: Uri = url.as_str().parse().map_err(|_| {
+            NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
+        })?;
+        let mut refusals = 0;
+        loop {
+            let mut request = hyper::Request::new(body.clone().unwrap_or_default());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = to.clone();
+            let sent = request.headers_mut();
+            sent.clone_from(headers);
+            sent.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+            sent.entry(USER_AGENT).or_insert(HeaderValue::from_static(OURSELVES));
+            if let Some(authorization) = self.connector.proxy_authorization(&to) {
+                sent.entry(PROXY_AUTHORIZATION).or_insert(authorization);
+            }
+            // It is always ready: it manages its connections itself.
+            match client.clone().call(request).await {
                 Ok(answer) => return Ok(answer),
                 // The server has not begun to work on it.
-                Err(error) if is_refused(&error) => {}
+                Err(error) if refusals < REFUSALS && is_refused(&error) => refusals += 1,
                 Err(error) => return Err(self.failed(&error, url, place)),
             }
         }
-        let last = self.attempt(client, method, url, headers, body, place).await?;
-        last.map_err(|error| self.failed(&error, url, place))
     }
 
     /// Why a request was not answered. Without a connection to the proxy the fault is the proxy's, not the host's.
@@ -184,32 +190,6 @@ impl HttpClient {
             Some(proxy) => NetError::of_request(error, &format!("{place}{THROUGH_PROXY}{proxy}")),
             None => NetError::of_request(error, place),
         }
-    }
-
-    async fn attempt(
-        &self,
-        client: &Connections,
-        method: &Method,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Option<Payload>,
-        place: &str,
-    ) -> Result<Result<Answer, legacy::Error>, NetError> {
-        let to: Uri = url.as_str().parse().map_err(|_| {
-            NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
-        })?;
-        let mut request = hyper::Request::new(body.unwrap_or_default());
-        *request.method_mut() = method.clone();
-        let sent = request.headers_mut();
-        sent.clone_from(headers);
-        sent.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        sent.entry(USER_AGENT).or_insert(HeaderValue::from_static(OURSELVES));
-        if let Some(authorization) = self.connector.proxy_authorization(&to) {
-            sent.entry(PROXY_AUTHORIZATION).or_insert(authorization);
-        }
-        *request.uri_mut() = to;
-        // It is always ready: it manages its connections itself.
-        Ok(client.clone().call(request).await)
     }
 }
 

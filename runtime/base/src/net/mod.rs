@@ -21,7 +21,7 @@ mod tls;
 pub use address::{AddressClass, is_loopback};
 pub use challenge::excerpt;
 pub use challenge::{Challenge, explain_challenges};
-pub use client::{ClientOptions, HttpClient, Request};
+pub use client::{ClientOptions, HttpClient};
 pub use error::{NetError, NetFault, remedy};
 pub use header::{HeaderError, Headers};
 pub use hyper::header::HeaderName;

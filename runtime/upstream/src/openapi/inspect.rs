@@ -7,7 +7,7 @@ use super::service::OpenApiService;
 use super::spec::{OpenApiSpec, SchemaSource};
 use crate::ClientFeatures;
 use crate::transport::ServerEvents;
-use ptc_base::net::{ClientOptions, Headers, HttpClient, Method, Request, Url};
+use ptc_base::net::{ClientOptions, Headers, HttpClient, Method, Url};
 use ptc_base::tasks::{self, TaskOwner};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,9 +71,8 @@ fn base(text: &str, spec: &OpenApiSpec) -> Result<Option<Url>, String> {
 pub async fn is_openapi_document(url: &Url) -> bool {
     let Ok(client) = HttpClient::new(&ClientOptions::default()) else { return false };
     let headers = Headers::default();
-    let request = Request { method: Method::GET, url: url.clone(), headers: &headers, body: None };
     let look = async {
-        let mut response = client.send(request).await.ok()?;
+        let mut response = client.send(Method::GET, url, &headers, None).await.ok()?;
         let text = String::from_utf8_lossy(&response.body.beginning(BEGINNING).await).into_owned();
         let text = text.trim_start_matches('\u{feff}').trim_start().to_owned();
         let is_json = text.starts_with('{') && text.contains("\"openapi\"");

@@ -4,7 +4,7 @@ use super::spec::OpenApiSpec;
 use crate::UpstreamFault;
 use crate::transport::ServerEvents;
 use ptc_base::net::{
-    HeaderName, HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
+    HeaderName, HttpClient, Method, Payload, Response, StatusCode, Url, excerpt, explain_challenges,
 };
 use ptc_calls::run::trace::TraceContext;
 use std::sync::Arc;
@@ -57,8 +57,7 @@ impl OpenApiService {
             // Cannot fail: a parsed trace context is valid in headers.
             let _ = headers.set(HeaderName::from_static(name), text);
         }
-        let request = Request { method, url, headers: &headers, body: body.map(Payload::from) };
-        let response = self.client.send(request).await?;
+        let response = self.client.send(method, &url, &headers, body.map(Payload::from)).await?;
         self.events.answered();
         Ok(response)
     }

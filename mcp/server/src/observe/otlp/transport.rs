@@ -39,9 +39,7 @@ impl CollectorClient {
             headers.set(name.clone(), value.to_str()?)?;
         }
         let url = Url::parse(&parts.uri.to_string())?;
-        let request =
-            net::Request { method: Method::POST, url, headers: &headers, body: Some(Payload::new([body])) };
-        let mut answer = self.http.send(request).await?;
+        let mut answer = self.http.send(Method::POST, &url, &headers, Some(Payload::new([body]))).await?;
         let body = answer.body.read(ANSWER_BYTES).await?;
         let mut response = Response::builder().status(answer.status);
         // What a busy collector says about when to try again.

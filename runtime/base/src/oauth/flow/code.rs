@@ -1,7 +1,7 @@
 //! The login of a person with a browser by authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207), and the steps
 //! that other flows share: discovery, scopes, client.
 
-use crate::net::{AddressClass, Headers, Method, Request, Url};
+use crate::net::{AddressClass, Headers, Method, Url};
 use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{Inner, NewLogin, ServerLogin};
 use crate::oauth::scopes::Scopes;
@@ -243,13 +243,8 @@ impl Inner {
             let _ = headers.plain(name, value);
         }
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} }).to_string();
-        let request = Request {
-            method: Method::POST,
-            url: self.server.clone(),
-            headers: &headers,
-            body: Some(body.into()),
-        };
-        let sent = timeout(PATIENCE, self.http.send(request)).await;
+        let sent = self.http.send(Method::POST, &self.server, &headers, Some(body.into()));
+        let sent = timeout(PATIENCE, sent).await;
         let sent = sent.map_err(|_| OAuthFault::unavailable("the server does not answer"))?;
         let response = sent.map_err(|error| OAuthFault::unavailable(error.to_string()))?;
         self.note(&response);

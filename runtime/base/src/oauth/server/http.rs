@@ -1,7 +1,7 @@
 //! Requests to authorization servers, bounded in size and time; addresses that a server names must have https, unless
 //! plain http is local or configured.
 
-use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, Request, StatusCode, Url, is_loopback};
+use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, StatusCode, Url, is_loopback};
 use crate::oauth::OAuthFault;
 use crate::oauth::server::metadata::AuthorizationServer;
 use crate::secrets::Credential;
@@ -128,8 +128,7 @@ impl NamedHttp {
         body: Option<Payload>,
     ) -> Result<Document, OAuthFault> {
         let exchange = async {
-            let request = Request { method, url: url.clone(), headers, body };
-            let mut response = self.client.send(request).await?;
+            let mut response = self.client.send(method, url, headers, body).await?;
             let body = response.body.read(DOCUMENT_BYTES).await?;
             Ok::<_, crate::net::NetError>(Document { status: response.status, body })
         };

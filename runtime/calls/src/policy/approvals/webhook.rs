@@ -3,7 +3,7 @@
 use super::form::{Approver, Form};
 use super::{ApprovalAnswer, Said, name_of};
 use futures_util::future::BoxFuture;
-use ptc_base::net::{ClientOptions, Headers, HttpClient, Method, NetError, Payload, Request, Url};
+use ptc_base::net::{ClientOptions, Headers, HttpClient, Method, NetError, Payload, Url};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -70,13 +70,8 @@ impl ApprovalWebhook {
         let mut headers = Headers::default();
         // The name and the value are constant.
         let _ = headers.plain("content-type", "application/json");
-        let request = Request {
-            method: Method::POST,
-            url: self.url.clone(),
-            headers: &headers,
-            body: Some(Payload::from(body)),
-        };
-        let mut response = self.client.send(request).await?;
+        let body = Some(Payload::from(body));
+        let mut response = self.client.send(Method::POST, &self.url, &headers, body).await?;
         let status = response.status;
         let body = response.body.read(ANSWER_BYTES).await?;
         let host: Arc<str> = self.url.host_str().unwrap_or("webhook").into();

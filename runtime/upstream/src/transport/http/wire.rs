@@ -7,7 +7,7 @@ use crate::request::MessageText;
 use crate::transport::ServerEvents;
 use bytes::Bytes;
 use ptc_base::net::{
-    HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Request, Response, StatusCode, Url,
+    HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Response, StatusCode, Url,
 };
 use ptc_base::oauth::{OAuthFault, ServerLogin};
 use std::sync::Arc;
@@ -43,7 +43,9 @@ impl HttpWire {
         headers: &Headers,
         body: Option<Payload>,
     ) -> Result<Response, NetError> {
-        let Some(login) = &self.login else { return self.send_with(method, headers, body).await };
+        let Some(login) = &self.login else {
+            return self.client.send(method, &self.url, headers, body).await;
+        };
         let mut token = login.token().await;
         let mut is_renewed = false;
         loop {
@@ -52,7 +54,7 @@ impl HttpWire {
                 // A token that no header can carry is one that the server refuses.
                 let _ = headers.set(AUTHORIZATION, token.header().expose());
             }
-            let response = self.send_with(method.clone(), &headers, body.clone()).await?;
+            let response = self.client.send(method.clone(), &self.url, &headers, body.clone()).await?;
             if response.status != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
@@ -74,15 +76,6 @@ impl HttpWire {
             Some(login) => login.logins().await,
             None => 0,
         }
-    }
-
-    async fn send_with(
-        &self,
-        method: Method,
-        headers: &Headers,
-        body: Option<Payload>,
-    ) -> Result<Response, NetError> {
-        self.client.send(Request { method, url: self.url.clone(), headers, body }).await
     }
 
     /// Reads a response of [`HttpWire::send`] whose status is no success.
