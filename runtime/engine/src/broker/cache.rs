@@ -4,7 +4,6 @@
 //! Invariant: an entry was made after the last call that may have changed something on its server had ended. Entries of
 //! failed calls, and of results in files, do not exist.
 
-use super::ToolBroker;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::Effect;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
@@ -144,7 +143,7 @@ pub(super) struct CameBack {
 }
 
 impl CameBack {
-    fn upstream(result: Result<CallResult, UpstreamFault>) -> CameBack {
+    pub(super) fn upstream(result: Result<CallResult, UpstreamFault>) -> CameBack {
         CameBack { result, cached: false, keepable: None }
     }
 
@@ -158,34 +157,6 @@ enum CacheAccess {
     Cached(Arc<CallResult>),
     Lead(Lead),
     Wait(watch::Receiver<Landing>),
-}
-
-impl ToolBroker {
-    /// Calls a server, unless the result of an equal call is there or on its way.
-    pub(super) async fn ask(
-        &self,
-        account: &RunAccount,
-        upstream: &Arc<dyn Upstream>,
-        request: ServerRequest,
-        repeat: Repeat,
-    ) -> CameBack {
-        let Some(cache) = &self.cache else { return CameBack::upstream(upstream.call(request).await) };
-        let server = upstream.name();
-        match repeat {
-            Repeat::Reads => CameBack::upstream(upstream.call(request).await),
-            Repeat::Changes => {
-                let _change = ServerChange { cache: cache.clone(), server: server.clone() };
-                CameBack::upstream(upstream.call(request).await)
-            }
-            Repeat::Same => {
-                let owner = account.client().map(|client| client.owner);
-                match key(owner, server, &request) {
-                    Some(key) => cache.call(key, upstream, request).await,
-                    None => CameBack::upstream(upstream.call(request).await),
-                }
-            }
-        }
-    }
 }
 
 impl ResultCache {
@@ -204,6 +175,24 @@ impl ResultCache {
         let State { generation, changes, .. } = std::mem::take(&mut *state);
         // Counters go on, so that calls that began before are not cached.
         (state.generation, state.changes) = (generation + 1, changes);
+    }
+
+    /// Calls a server, unless the result of an equal call is there or on its way.
+    pub(super) async fn ask(
+        self: &Arc<ResultCache>,
+        account: &RunAccount,
+        upstream: &Arc<dyn Upstream>,
+        request: ServerRequest,
+        repeat: Repeat,
+    ) -> CameBack {
+        let server = upstream.name();
+        let changes = repeat == Repeat::Changes;
+        let _change = changes.then(|| ServerChange { cache: self.clone(), server: server.clone() });
+        let owner = account.client().map(|client| client.owner);
+        match (repeat == Repeat::Same).then(|| key(owner, server, &request)).flatten() {
+            Some(key) => self.call(key, upstream, request).await,
+            None => CameBack::upstream(upstream.call(request).await),
+        }
     }
 
     async fn call(

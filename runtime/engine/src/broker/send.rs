@@ -203,8 +203,10 @@ impl UpstreamCall {
         let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
         let mut request = request;
         let (result, cached, keepable) = loop {
-            let CameBack { result, cached, keepable } =
-                broker.ask(&account, &upstream, request, repeat).await;
+            let CameBack { result, cached, keepable } = match &broker.cache {
+                Some(cache) => cache.ask(&account, &upstream, request, repeat).await,
+                None => CameBack::upstream(upstream.call(request).await),
+            };
             match result {
                 Ok(result) => break (result, cached, keepable),
                 Err(fault) => match retry.after(&fault, &account, &upstream).await {

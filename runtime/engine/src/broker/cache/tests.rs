@@ -1,7 +1,7 @@
 //! Tests of the result cache: equal calls to an upstream in memory that counts them, with a clock that the test moves.
 
 use super::*;
-use crate::broker::{CallError, CallPayload, PayloadValue, ToolCall, Upstreams};
+use crate::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall, Upstreams};
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::run::client::{CallingClient, ClientTag, Offered};
 use ptc_calls::run::limits::Limits;

@@ -38,20 +38,6 @@ impl HttpConnection {
         HttpConnection { protocol, streamable, sse: sse.map_or_else(OnceLock::new, OnceLock::from), life }
     }
 
-    async fn route(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
-        if let Some(sse) = self.sse.get() {
-            return sse.call(request).await;
-        }
-        match request.method() {
-            "initialize" if self.protocol == HttpProtocol::Either => self.initialize(request).await,
-            method @ "subscriptions/listen" => match self.streamable.call(request.again()).await {
-                Err(PostFailure::Broken(_)) => self.listen_again(&request).await,
-                answer => answer.map_err(|failure| failure.fault(method)),
-            },
-            method => self.streamable.call(request).await.map_err(|failure| failure.fault(method)),
-        }
-    }
-
     /// The first request of a handshake. A server that does not know this transport is greeted over the other one.
     async fn initialize(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
         let refusal = match self.streamable.call(request.again()).await {
@@ -90,7 +76,20 @@ impl HttpConnection {
 #[async_trait::async_trait]
 impl Connection for HttpConnection {
     async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
-        self.life.unless_closed(self.route(request)).await?
+        let answer = async {
+            if let Some(sse) = self.sse.get() {
+                return sse.call(request).await;
+            }
+            match request.method() {
+                "initialize" if self.protocol == HttpProtocol::Either => self.initialize(request).await,
+                method @ "subscriptions/listen" => match self.streamable.call(request.again()).await {
+                    Err(PostFailure::Broken(_)) => self.listen_again(&request).await,
+                    answer => answer.map_err(|failure| failure.fault(method)),
+                },
+                method => self.streamable.call(request).await.map_err(|failure| failure.fault(method)),
+            }
+        };
+        self.life.unless_closed(answer).await?
     }
 
     fn notify(&self, method: &'static str, revision: &str) {
