@@ -2,6 +2,7 @@
 
 use super::{Arguments, RawAnswer, UpstreamFault};
 use crate::jsonrpc::message;
+use bytes::Bytes;
 use ptc_base::spill::SpillStore;
 use ptc_calls::policy::Permitted;
 use ptc_calls::run::client::{CallingClient, ProgressListener};
@@ -89,25 +90,6 @@ pub struct Mirrored {
     pub value: String,
 }
 
-/// A JSON-RPC message in three parts, so that arguments are not copied.
-pub(crate) struct MessageText {
-    pub(crate) head: String,
-    pub(crate) arguments: Arguments,
-    pub(crate) tail: String,
-}
-
-impl MessageText {
-    /// Its bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.parts().iter().map(|part| part.len()).sum()
-    }
-
-    /// Its parts in order.
-    pub(crate) fn parts(&self) -> [&[u8]; 3] {
-        [self.head.as_bytes(), self.arguments.as_str().as_bytes(), self.tail.as_bytes()]
-    }
-}
-
 fn deadline(timeout: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(timeout).unwrap_or_else(|| now + FAR)
@@ -164,12 +146,13 @@ impl ServerRequest {
         [&self.envelope.head, self.arguments.as_str(), &self.envelope.tail].concat()
     }
 
-    /// Takes the text of its message out of it.
-    pub(crate) fn take_text(&mut self, id: u64) -> MessageText {
-        let (head, tail) = (&self.envelope.head, std::mem::take(&mut self.envelope.tail));
-        let (head, tail) = message::around(id, self.target.method(), head, tail);
+    /// Takes the text of its message out of it, in three parts, so that arguments are not copied. `end` follows the
+    /// message.
+    pub(crate) fn take_text(&mut self, id: u64, end: &str) -> [Bytes; 3] {
+        let head = message::begin(id, self.target.method(), &self.envelope.head);
+        let tail = std::mem::take(&mut self.envelope.tail) + "}" + end;
         let arguments = std::mem::replace(&mut self.arguments, String::new().into());
-        MessageText { head, arguments, tail }
+        [head.into(), Bytes::from_owner(arguments), tail.into()]
     }
 
     /// The same call once more, for a server that has not looked at it.

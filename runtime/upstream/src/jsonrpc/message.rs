@@ -300,15 +300,12 @@ fn scan_tail(tail: &[u8]) -> OversizeKind {
 
 /// A request. `params` is JSON text.
 pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}")
+    begin(id, method, params) + "}"
 }
 
-/// The texts before and after the arguments in the request of a call; `head` and `tail` are those inside its
-/// params.
-pub(crate) fn around(id: u64, method: &str, head: &str, mut tail: String) -> (String, String) {
-    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{head}");
-    tail.push('}');
-    (head, tail)
+/// The beginning of a request. `head` is the beginning of the JSON text of its params.
+pub(crate) fn begin(id: u64, method: &str, head: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{head}")
 }
 
 /// A notification.

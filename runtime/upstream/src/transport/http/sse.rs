@@ -199,7 +199,7 @@ impl SseChannel {
             return Err(UpstreamFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = Payload::from(request.take_text(id));
+        let body = Payload::new(request.take_text(id, ""));
         if request.envelope.era != Era::Opening {
             self.gate.pass().await;
         }

@@ -93,7 +93,7 @@ impl Streamable {
     ) -> Result<CallResult, PostFailure> {
         let greeting = (request.method() == "initialize").then(|| request.params());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = Payload::from(request.take_text(id));
+        let body = Payload::new(request.take_text(id, ""));
         if request.envelope.era != Era::Opening {
             self.gate.pass().await;
         }

@@ -3,9 +3,7 @@
 
 use super::refusal::HttpRefusal;
 use crate::LoginNeed;
-use crate::request::MessageText;
 use crate::transport::ServerEvents;
-use bytes::Bytes;
 use ptc_base::net::{
     HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Response, StatusCode, Url,
 };
@@ -100,10 +98,4 @@ impl HttpWire {
 /// True when the server is gone: what answers next at its address knows nothing of this connection.
 pub(super) fn is_gone(error: &NetError) -> bool {
     matches!(error.fault, NetFault::Refused | NetFault::Dns | NetFault::Tls)
-}
-
-impl From<MessageText> for Payload {
-    fn from(MessageText { head, arguments, tail }: MessageText) -> Payload {
-        Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()])
-    }
 }

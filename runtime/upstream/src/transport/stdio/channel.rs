@@ -2,7 +2,7 @@
 //! written is in the [`FrameQueue`].
 
 use super::frames::{Frames, Intake, Received};
-use super::outbox::{Batch, FrameQueue};
+use super::outbox::{Batch, FrameQueue, frame_bytes};
 use crate::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::transport::ServerEvents;
@@ -86,7 +86,7 @@ impl StdioChannel {
         while let Some(batch) = self.outbox.next().await {
             let sent = match &batch {
                 Batch::Small(frames) => send(&mut sink, &[frames]).await,
-                Batch::Large { frame, .. } => send(&mut sink, &frame.parts()).await,
+                Batch::Large { frame, .. } => send(&mut sink, frame).await,
             };
             if sent.is_err() {
                 return;
@@ -251,18 +251,17 @@ impl StdioChannel {
         let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
         let mut guard = CallGuard { channel: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut frame = request.take_text(id);
-        frame.tail.push('\n');
+        let frame = request.take_text(id, "\n");
         // Questions of the protocol are few and small, and wait behind no call.
         let room = match request.is_protocol() {
             true => None,
-            false => Some(self.outbox.room(frame.len()).await.ok_or_else(|| self.close_fault())?),
+            false => Some(self.outbox.room(frame_bytes(&frame)).await.ok_or_else(|| self.close_fault())?),
         };
         let (reply, answer) = oneshot::channel();
         self.enter(id, WaitingCall { sink: request.sink, reply, is_cut: false })?;
         guard.id = Some(id);
         match room {
-            None => self.outbox.own(frame.parts().concat()),
+            None => self.outbox.own(frame.concat()),
             Some(room) => self.outbox.call(id, frame, room),
         }
         let answer = answer.await.unwrap_or_else(|_| Err(self.close_fault()));
@@ -283,9 +282,9 @@ fn line(mut message: String) -> Vec<u8> {
 }
 
 /// Sends whole frames, given in parts.
-async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[&[u8]]) -> std::io::Result<()> {
+async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[impl AsRef<[u8]>]) -> std::io::Result<()> {
     for part in parts {
-        sink.write_all(part).await?;
+        sink.write_all(part.as_ref()).await?;
     }
     sink.flush().await
 }

@@ -5,7 +5,7 @@
 //! requests, notices of cancelled calls). The latter is dropped beyond a bound, so a server that does not read gets no
 //! queue for it.
 
-use crate::request::MessageText;
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -31,9 +31,14 @@ pub(super) enum Batch {
     /// One frame, which holds its room and stays on its program's account.
     Large {
         /// The frame.
-        frame: MessageText,
+        frame: [Bytes; 3],
         _room: Room,
     },
+}
+
+/// Bytes of a frame in parts.
+pub(super) fn frame_bytes(parts: &[Bytes]) -> usize {
+    parts.iter().map(Bytes::len).sum()
 }
 
 /// The queue of one connection.
@@ -48,7 +53,7 @@ struct QueuedFrames {
     first: VecDeque<Vec<u8>>,
     first_bytes: usize,
     /// By the ids of their requests, which grow.
-    calls: BTreeMap<u64, (MessageText, Room)>,
+    calls: BTreeMap<u64, ([Bytes; 3], Room)>,
     closed: bool,
 }
 
@@ -68,7 +73,7 @@ impl FrameQueue {
     }
 
     /// Adds a call.
-    pub(super) fn call(&self, id: u64, frame: MessageText, room: Room) {
+    pub(super) fn call(&self, id: u64, frame: [Bytes; 3], room: Room) {
         let mut queue = self.lock();
         if !queue.closed {
             queue.calls.insert(id, (frame, room));
@@ -145,7 +150,7 @@ impl QueuedFrames {
         while batch.len() < BATCH
             && let Some(entry) = self.calls.first_entry()
         {
-            if entry.get().0.len() > BATCH {
+            if frame_bytes(&entry.get().0) > BATCH {
                 if batch.is_empty() {
                     let (frame, room) = entry.remove();
                     return Some(Batch::Large { frame, _room: room });
@@ -153,7 +158,7 @@ impl QueuedFrames {
                 break;
             }
             let (frame, _room) = entry.remove();
-            frame.parts().iter().for_each(|part| batch.extend_from_slice(part));
+            frame.iter().for_each(|part| batch.extend_from_slice(part));
         }
         (!batch.is_empty()).then_some(Batch::Small(batch))
     }
@@ -164,8 +169,8 @@ mod tests {
     use super::*;
     use futures_util::poll;
 
-    fn frame(bytes: usize) -> MessageText {
-        MessageText { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
+    fn frame(bytes: usize) -> [Bytes; 3] {
+        ["<".into(), "x".repeat(bytes).into(), ">".into()]
     }
 
     async fn enter(outbox: &FrameQueue, id: u64, bytes: usize) {
