@@ -113,15 +113,16 @@ impl ToolBroker {
         let timeout = upstream.limits().timeout.map(|time| (time, LimitSource::Server));
         let is_ready = upstream.is_ready();
         let plan = self.plan(account, Callee::Server(upstream), target, timeout);
-        let listed = |is_loaded| PendingTool::Listed { is_loaded, notation };
-        match found {
-            Some(tool) if is_ready => plan.reserve(tool, |_| listed(true)),
-            found => {
-                let effect = found.map_or(Effect::Unknown, |tool| tool.effect());
-                let call = plan.pay(effect, plan.made, None)?;
-                Ok(Reserved::Pending(Pending { plan, tool: listed(false), call }))
-            }
+        let effect = found.as_ref().map_or(Effect::Unknown, |tool| tool.effect());
+        let loaded = found.filter(|_| is_ready);
+        let tool = PendingTool::Listed { is_loaded: loaded.is_some(), notation };
+        if let Some(tool) = loaded
+            && let Some(turn) = account.outgoing().try_permit(plan.callee.name())
+        {
+            return Ok(Reserved::Permit(Permit::new(plan, tool, turn, None)));
         }
+        let call = plan.pay(effect, plan.made, None)?;
+        Ok(Reserved::Pending(Pending { plan, tool, call }))
     }
 
     /// [`ToolBroker::reserve`] for a tool of the host, which is always there and may always be called.
@@ -133,7 +134,12 @@ impl ToolBroker {
         let target = CallTarget::Tool(tool.listing().name.clone());
         let timeout = tool.timeout().map(|time| (time, LimitSource::HostTool));
         let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
-        plan.reserve(tool.listing().clone(), PendingTool::Granted)
+        let listing = tool.listing().clone();
+        if let Some(turn) = account.outgoing().try_permit(plan.callee.name()) {
+            return Ok(Reserved::Permit(Permit::new(plan, listing, turn, None)));
+        }
+        let call = plan.pay(listing.effect(), plan.made, None)?;
+        Ok(Reserved::Pending(Pending { plan, tool: PendingTool::Granted(listing), call }))
     }
 
     fn plan(
@@ -228,34 +234,6 @@ impl Callee {
 }
 
 impl CallPlan {
-    /// A permit at once if little enough of the program is on its way, else a paid place in the line.
-    fn reserve(
-        self,
-        tool: Arc<UpstreamTool>,
-        waiting: impl FnOnce(Arc<UpstreamTool>) -> PendingTool,
-    ) -> Result<Reserved, CallError> {
-        match self.account.outgoing().try_permit(self.callee.name()) {
-            Some(turn) => {
-                let since = self.made;
-                Ok(Reserved::Permit(Permit {
-                    plan: self,
-                    tool,
-                    turn,
-                    call: None,
-                    since,
-                    seq: None,
-                    is_replayed: false,
-                    place: None,
-                    origins: None,
-                }))
-            }
-            None => {
-                let call = self.pay(tool.effect(), self.made, None)?;
-                Ok(Reserved::Pending(Pending { plan: self, tool: waiting(tool), call }))
-            }
-        }
-    }
-
     /// Takes a call that begins at this moment from the budgets of its run and opens it. A call that is refused is in the
     /// ledger too, but never under way, so that refused calls in a loop take no room.
     pub(super) fn pay(
@@ -345,17 +323,7 @@ impl Pending {
         match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
-                Ok(Permit {
-                    plan,
-                    tool,
-                    turn,
-                    call: Some(call),
-                    since: Instant::now(),
-                    seq: None,
-                    is_replayed: false,
-                    place: None,
-                    origins: None,
-                })
+                Ok(Permit::new(plan, tool, turn, Some(call)))
             }
             // It was there a moment ago, and has gone again.
             Ok(None) => {
@@ -393,6 +361,12 @@ pub(super) async fn start(
 }
 
 impl Permit {
+    fn new(plan: CallPlan, tool: Arc<UpstreamTool>, turn: EncodingPermit, call: Option<OpenCall>) -> Permit {
+        // A call that is paid for has waited.
+        let since = if call.is_some() { Instant::now() } else { plan.made };
+        Permit { plan, tool, turn, call, since, seq: None, is_replayed: false, place: None, origins: None }
+    }
+
     /// The tool, with the schema of its arguments.
     pub fn tool(&self) -> &Arc<UpstreamTool> {
         &self.tool

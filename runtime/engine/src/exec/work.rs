@@ -4,7 +4,7 @@
 
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun};
-use crate::guest::{CallId, Guest, GuestContext, Port, Progress, Reply, TaskBatch};
+use crate::guest::{CallId, Guest, GuestContext, Port, Progress, Reply};
 use ptc_calls::journal::OutcomeRecord;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::{Ending, Failure, Outcome};
@@ -43,7 +43,7 @@ enum Stage {
     New {
         job: Box<QueuedRun>,
         inbox: Arc<Inbox>,
-        batch: Rc<TaskBatch>,
+        port: Rc<Port>,
     },
     Begun(Box<dyn Guest>),
     /// Nothing is left of it.
@@ -56,13 +56,13 @@ impl Work {
         mut job: Box<QueuedRun>,
         account: Arc<RunAccount>,
         inbox: &Arc<Inbox>,
-        batch: Rc<TaskBatch>,
+        port: Rc<Port>,
     ) -> Work {
         let mut recipient = job.recipient.take();
         if let Some(recipient) = &mut recipient {
             recipient.entered(&account);
         }
-        let stage = Stage::New { job, inbox: inbox.clone(), batch };
+        let stage = Stage::New { job, inbox: inbox.clone(), port };
         Work { account, stage, replies: Vec::new(), recipient, waits: false }
     }
 
@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, batch: Rc<TaskBatch>) {
+    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, port: Rc<Port>) {
         if let Some(recipient) = &mut self.recipient {
             recipient.begun();
         }
@@ -82,7 +82,6 @@ impl Work {
         if !handle.pin(inbox) {
             return self.finish(Ending::failed(Failure::cancelled()));
         }
-        let port = Port::new(batch);
         match make(GuestContext { account: self.account.clone(), port, preemption: PREEMPTION }) {
             Ok(guest) => self.stage = Stage::Begun(guest),
             Err(ending) => self.finish(*ending),
@@ -112,9 +111,9 @@ impl Task for Work {
 
     fn run(&mut self) -> Needs {
         if matches!(self.stage, Stage::New { .. })
-            && let Stage::New { job, inbox, batch } = std::mem::replace(&mut self.stage, Stage::Over)
+            && let Stage::New { job, inbox, port } = std::mem::replace(&mut self.stage, Stage::Over)
         {
-            self.begin(*job, &inbox, batch);
+            self.begin(*job, &inbox, port);
         }
         let Stage::Begun(guest) = &mut self.stage else { return Needs::Nothing };
         if std::mem::take(&mut self.waits)

@@ -7,7 +7,7 @@ use super::resources::SharedResources;
 use super::scheduler::{NextRun, Scheduler};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
-use crate::guest::{CallId, Reply, TaskBatch};
+use crate::guest::{CallId, Port, Reply};
 use ptc_base::memory;
 use ptc_calls::run::RunId;
 use ptc_calls::run::account::RunAccount;
@@ -53,7 +53,7 @@ struct Program {
     /// When it was queued. Its clock has run since it began, so it goes before programs that were queued later.
     queued: Instant,
     account: Arc<RunAccount>,
-    batch: Rc<TaskBatch>,
+    port: Rc<Port>,
     state: ProgramState,
     /// Replies that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
@@ -231,13 +231,13 @@ impl Worker {
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
         let inbox = self.inbox.clone();
         let deliver = Arc::new(move |replies| inbox.push(WorkerMessage::Replies { run, replies }));
-        let batch = Rc::new(TaskBatch::new(self.resources.io.clone(), deliver));
+        let port = Rc::new(Port::new(self.resources.io.clone(), deliver));
         let queued = job.queued;
-        let work = Work::new(job, account.clone(), &self.inbox, batch.clone());
+        let work = Work::new(job, account.clone(), &self.inbox, port.clone());
         let program = Program {
             queued,
             account,
-            batch,
+            port,
             state: ProgramState::Parked(work),
             replies: Vec::new(),
             used: Duration::ZERO,
@@ -287,7 +287,7 @@ impl Worker {
             ProgramState::Running => unreachable!("a worker gives one turn at a time"),
         };
         self.watchdog.leave(self.index);
-        program.batch.start();
+        program.port.start();
         let ended = Instant::now();
         let took = ended - begun;
         self.scheduler.charge(program.used, took);

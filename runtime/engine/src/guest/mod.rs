@@ -6,23 +6,33 @@
 //! else is shared; tool calls go through [`crate::broker`].
 //!
 //! # Layout
-//! - `context`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
-//!   `async_run`: runs without a worker, on the I/O runtime; [`lisp`]: PTC-Lisp programs
+//! - `port`: starts work on the I/O runtime, in batches; `async_run`: runs without a worker, on the I/O runtime;
+//!   [`lisp`]: PTC-Lisp programs
 
 mod async_run;
-mod context;
 pub mod lisp;
-mod task_batch;
+mod port;
 
 pub use async_run::{AsyncRun, interrupted};
-pub use context::{GuestContext, Port};
-pub(crate) use task_batch::TaskBatch;
-pub use task_batch::TaskHandle;
+pub use port::{Port, TaskHandle};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use ptc_base::spill::{LookError, Looked};
-use ptc_calls::run::account::Held;
+use ptc_calls::run::account::{Held, RunAccount};
 use ptc_calls::run::outcome::Ending;
+use ptc_vm::Preemption;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a guest is given on its worker.
+pub struct GuestContext {
+    /// Budget, ledger, deadline and interrupt of its run.
+    pub account: Arc<RunAccount>,
+    /// Starts work for it elsewhere.
+    pub port: Rc<Port>,
+    /// Lets native work of the guest be suspended half-way at its polls.
+    pub preemption: Preemption,
+}
 
 /// Something that a worker drives. It never leaves its thread.
 ///

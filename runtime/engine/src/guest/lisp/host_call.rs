@@ -5,15 +5,13 @@ use super::discovery::{self, DiscoveryReply, Step};
 use super::driver::journaled::{CallPosition, CallRoute};
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
-use super::tool_call::{
-    Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
-};
+use super::tool_call::{ParsedCall, encode, granted, over_memory, parse, programmer_fault};
 use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBroker, WorldFault, names};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
 use ptc_upstream::Upstream;
-use ptc_vm::builtins::{HostFunction, ToolForm};
+use ptc_vm::builtins::HostFunction;
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 use serde::{Deserialize, Serialize};
@@ -101,7 +99,7 @@ pub(super) fn plan(
         }
         HostFunction::Look(form) => Ok(Plan::Look(spilled::plan(cx, account, spills, form, arguments)?)),
         HostFunction::ToolCall | HostFunction::ToolCallValue | HostFunction::Ask(_) => {
-            let (call, args) = read(cx, broker, function, arguments)?;
+            let (call, args) = parse(cx, function, arguments, &names(&broker.upstreams()))?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
                 Ok(Reserved::Permit(permit)) => load(cx, account, permit, *position, &call, &args),
                 Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
@@ -116,21 +114,6 @@ pub(super) fn plan(
     }
 }
 
-/// Reads a call of a server.
-fn read(
-    cx: &mut Context,
-    broker: &ToolBroker,
-    function: HostFunction,
-    arguments: &[Value],
-) -> Result<(ParsedCall, Value), Box<Fault>> {
-    let upstreams = broker.upstreams();
-    match function {
-        HostFunction::Ask(form) => parse_request(cx, form, arguments, &names(&upstreams)),
-        HostFunction::ToolCallValue => parse(cx, ToolForm::CallValue, arguments, &names(&upstreams)),
-        _ => parse(cx, ToolForm::Call, arguments, &names(&upstreams)),
-    }
-}
-
 /// The `server/tool` of a call by `tool/call!`; `None` for other forms.
 pub(super) fn called(
     cx: &mut Context,
@@ -141,8 +124,8 @@ pub(super) fn called(
     if function != HostFunction::ToolCallValue {
         return None;
     }
-    let (call, _) = read(cx, broker, function, arguments).ok()?;
-    Some(format!("{}/{}", call.server, call.target.label()))
+    let (server, target) = called_target(cx, broker, function, arguments)?;
+    Some(format!("{server}/{target}"))
 }
 
 /// The server and the target of a call of a server.
@@ -152,8 +135,9 @@ pub(super) fn called_target(
     function: HostFunction,
     arguments: &[Value],
 ) -> Option<(String, String)> {
-    let (call, _) = read(cx, broker, function, arguments).ok()?;
-    Some((call.server.clone(), call.target.label().to_owned()))
+    let (call, _) = parse(cx, function, arguments, &names(&broker.upstreams())).ok()?;
+    let target = call.target.label().to_owned();
+    Some((call.server, target))
 }
 
 /// Continues a call that has waited for its permit.
@@ -171,7 +155,7 @@ pub(super) fn permitted(
             load_granted(cx, account, permit, position, arguments)
         }
         Ok(permit) => {
-            let (call, args) = read(cx, broker, function, arguments)?;
+            let (call, args) = parse(cx, function, arguments, &names(&broker.upstreams()))?;
             load(cx, account, permit, position, &call, &args)
         }
         Err(fault) => {
@@ -190,14 +174,14 @@ fn load(
     call: &ParsedCall,
     args: &Value,
 ) -> Result<Plan, Box<Fault>> {
-    let Encoded { text, notes } =
-        match encode(cx, (&call.server, call.target.label()), args, Some(permit.tool())) {
-            Ok(encoded) => encoded,
-            Err(fault) => {
-                permit.withdraw();
-                return Err(fault);
-            }
-        };
+    let name = (&*call.server, call.target.label());
+    let (text, notes) = match encode(cx, name, args, Some(permit.tool())) {
+        Ok(encoded) => encoded,
+        Err(fault) => {
+            permit.withdraw();
+            return Err(fault);
+        }
+    };
     notes.into_iter().for_each(|note| account.note(note));
     let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
     let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);

@@ -77,22 +77,14 @@ struct Writer<'s> {
     undeclared: Vec<String>,
 }
 
-/// Encoded arguments.
-#[derive(Debug)]
-pub(crate) struct Encoded {
-    /// JSON object text.
-    pub(crate) text: String,
-    /// Notes to the client.
-    pub(crate) notes: Vec<String>,
-}
-
-/// Encodes the arguments, a map, of a call of `label` of `server`. `tool` is its listing, if known.
+/// Encodes the arguments, a map, of a call of `label` of `server`, as JSON object text. Returns notes to the client, too.
+/// `tool` is its listing, if known.
 pub(crate) fn encode(
     cx: &mut Context,
     (server, label): (&str, &str),
     args: &Value,
     tool: Option<&UpstreamTool>,
-) -> Result<Encoded, Box<Fault>> {
+) -> Result<(String, Vec<String>), Box<Fault>> {
     let empty = MapNode::empty();
     let map = if let Value::Map(map) = args { map } else { &empty };
     let schema = tool.map(|tool| &tool.input_schema);
@@ -107,7 +99,7 @@ pub(crate) fn encode(
     // Every part written is text or ASCII punctuation.
     let text = String::from_utf8(writer.out.into_iter().collect())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Ok(Encoded { text, notes })
+    Ok((text, notes))
 }
 
 /// The names of a map in a program.

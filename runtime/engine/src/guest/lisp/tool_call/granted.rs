@@ -1,7 +1,7 @@
 //! `(tool/name …)`: calls tools of the host. Arguments are named, or in the order of the schema. The result
 //! is the value itself. A failure ends the program, because there is no `{:ok false …}` to test.
 
-use super::{Encoded, encode, fault, plain, programmer_fault, shown};
+use super::{encode, fault, plain, programmer_fault, shown};
 use crate::broker::{
     CallError, CallPayload, Chosen, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
 };
@@ -40,16 +40,16 @@ pub(crate) fn encoded(
 ) -> Result<(Permit, String), Box<Fault>> {
     let tool = permit.tool().clone();
     let encoded = match permit.plain().map_or(Ok(None), |schema| plain::encode(cx, schema, arguments)) {
-        Ok(Some(text)) => Ok(Encoded { text, notes: Vec::new() }),
+        Ok(Some(text)) => Ok((text, Vec::new())),
         Ok(None) => {
             read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)))
         }
         Err(limit) => Err(limit),
     };
     match encoded {
-        Ok(encoded) => {
-            encoded.notes.into_iter().for_each(|note| account.note(note));
-            Ok((permit, encoded.text))
+        Ok((text, notes)) => {
+            notes.into_iter().for_each(|note| account.note(note));
+            Ok((permit, text))
         }
         Err(mut fault) => {
             permit.withdraw();

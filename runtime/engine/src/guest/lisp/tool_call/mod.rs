@@ -14,10 +14,9 @@ mod request;
 mod value_form;
 
 pub(crate) use answer::{kept, unwrap, world_fault};
-pub(crate) use arguments::{Encoded, encode};
+pub(crate) use arguments::encode;
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
-pub(crate) use request::parse_request;
 pub(crate) use value_form::{ResultForm, value_fault};
 
 use ptc_calls::run::account::RunAccount;

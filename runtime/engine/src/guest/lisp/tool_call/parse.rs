@@ -1,11 +1,12 @@
 //! Parses the arguments of `tool/call` and `tool/call!` in all their forms, with the documented errors in their
 //! order.
 
+use super::request::parse_request;
 use super::{LONGEST_NAME, fault, shown};
 use ptc_calls::tools::CallTarget;
 use ptc_calls::tools::call_messages::{configured, rejected};
 use ptc_calls::tools::suggest::nearest;
-use ptc_vm::builtins::ToolForm;
+use ptc_vm::builtins::{HostFunction, ToolForm};
 use ptc_vm::{Context, Fault, Value};
 
 /// A well-formed call. Whether its server and tool exist is not known yet.
@@ -26,14 +27,19 @@ enum Key {
     OnLarge,
 }
 
-/// Reads a call. The second part of the result is the argument map, or nil for none. `servers` are the
+/// Reads a call of a server. The second part of the result is the argument map, or nil for none. `servers` are the
 /// configured names, for messages.
 pub(crate) fn parse(
     cx: &mut Context,
-    form: ToolForm,
+    function: HostFunction,
     arguments: &[Value],
     servers: &[&str],
 ) -> Result<(ParsedCall, Value), Box<Fault>> {
+    let form = match function {
+        HostFunction::Ask(form) => return parse_request(cx, form, arguments, servers),
+        HostFunction::ToolCallValue => ToolForm::CallValue,
+        _ => ToolForm::Call,
+    };
     let name = form.qualified_name();
     match arguments {
         [Value::Map(map)] => {

@@ -14,7 +14,7 @@ const LONGEST_ADDRESS: usize = 8_192;
 
 /// Reads a form. The second part of the result is the argument map of a prompt, or nil. `servers` are the
 /// configured names, for messages.
-pub(crate) fn parse_request(
+pub(super) fn parse_request(
     cx: &mut Context,
     form: ServerForm,
     arguments: &[Value],

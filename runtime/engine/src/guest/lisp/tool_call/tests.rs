@@ -5,7 +5,7 @@ use crate::broker::CallPayload;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
 use ptc_upstream::{CallResult, RawAnswer};
-use ptc_vm::builtins::ToolForm;
+use ptc_vm::builtins::HostFunction;
 use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Budget, Isolate};
@@ -19,7 +19,7 @@ fn encode(
     call: &ParsedCall,
     args: &Value,
     tool: Option<&UpstreamTool>,
-) -> Result<Encoded, Box<Fault>> {
+) -> Result<(String, Vec<String>), Box<Fault>> {
     super::encode(cx, (&call.server, call.target.label()), args, tool)
 }
 
@@ -55,7 +55,7 @@ fn call_map(cx: &mut Context, object: serde_json::Value) -> Value {
 fn parse_error(object: serde_json::Value) -> String {
     with(|cx| {
         let value = call_map(cx, object);
-        parse(cx, ToolForm::Call, &[value], &SERVERS).map(drop).unwrap_err().message.into()
+        parse(cx, HostFunction::ToolCall, &[value], &SERVERS).map(drop).unwrap_err().message.into()
     })
 }
 
@@ -82,7 +82,7 @@ fn the_documented_programmer_faults() {
     );
     with(|cx| {
         let text = |cx: &mut Context, arguments: &[Value]| {
-            parse(cx, ToolForm::Call, arguments, &SERVERS).map(drop).unwrap_err().message
+            parse(cx, HostFunction::ToolCall, arguments, &SERVERS).map(drop).unwrap_err().message
         };
         assert_eq!(text(cx, &[Value::Int(5)]), "tool/call requires a map, got 5");
         let unqualified = Value::Symbol(cx.symbols.intern("fs"));
@@ -112,12 +112,12 @@ fn every_form_of_a_call() {
         ];
         let forms: [&[Value]; 3] = [&[as_map], &[symbol.clone(), args], &pairs];
         for form in forms {
-            let (call, args) = parse(cx, ToolForm::Call, form, &SERVERS).unwrap();
+            let (call, args) = parse(cx, HostFunction::ToolCall, form, &SERVERS).unwrap();
             assert_eq!((call.server.as_str(), call.target.label()), ("fs", "read"));
-            assert_eq!(encode(cx, &call, &args, None).unwrap().text, r#"{"path":"x"}"#);
+            assert_eq!(encode(cx, &call, &args, None).unwrap().0, r#"{"path":"x"}"#);
         }
-        let (call, args) = parse(cx, ToolForm::Call, &[symbol], &SERVERS).unwrap();
-        assert_eq!(encode(cx, &call, &args, None).unwrap().text, "{}");
+        let (call, args) = parse(cx, HostFunction::ToolCall, &[symbol], &SERVERS).unwrap();
+        assert_eq!(encode(cx, &call, &args, None).unwrap().0, "{}");
     });
 }
 
@@ -144,7 +144,7 @@ fn keyword_keys_become_names_and_string_keys_stay() {
             (deep, inner),
         ];
         let args = map(cx, &entries);
-        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().text;
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().0;
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let want = json!({"with-hyphen": 1, "user_id": 2, "not-in-schema": 3, "str-key": "value-kw",
             "deep": {"a-b": 1, "c_d": 2, "Content-Type": "x"}});
@@ -159,7 +159,7 @@ fn required_and_nil_arguments() {
             "n": {"type": ["string", "null"]}}, "required": ["a"]});
         let tool = tool(schema);
         let args = call_map(cx, json!({"a": "x", "b": null, "n": null}));
-        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().text;
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().0;
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json!({"a": "x", "n": null}));
         let args = call_map(cx, json!({"b": "x"}));
         let fault = encode(cx, &call(), &args, Some(&tool)).unwrap_err();
@@ -228,7 +228,7 @@ fn what_is_worked_out_about_names_is_on_the_account() {
         let mut isolate = Isolate::new(Budget { memory_bytes, ..Budget::default() });
         let done = isolate.with(|cx| {
             let args = wide(cx, ENTRIES);
-            if encoded { encode(cx, &call(), &args, None).map(|done| done.text.len()) } else { Ok(0) }
+            if encoded { encode(cx, &call(), &args, None).map(|done| done.0.len()) } else { Ok(0) }
         });
         let peak = isolate.peak_bytes();
         assert_eq!(isolate.close(), 0);
@@ -259,9 +259,9 @@ fn long_names_and_many_of_them_make_no_long_messages() {
         assert!(fault.message.contains("are both called \"1\""), "{}", fault.message);
         let wide = wide(cx, 5_000);
         let open = tool(json!({"type": "object", "properties": {"description": {}}}));
-        let encoded = encode(cx, &call(), &wide, Some(&open)).unwrap();
-        assert_eq!(encoded.notes.len(), 10);
-        assert!(encoded.notes[0].contains("has no argument"), "{}", encoded.notes[0]);
+        let (_, notes) = encode(cx, &call(), &wide, Some(&open)).unwrap();
+        assert_eq!(notes.len(), 10);
+        assert!(notes[0].contains("has no argument"), "{}", notes[0]);
     });
 }
 

@@ -1,4 +1,4 @@
-//! Batches of work that a run hands to the I/O runtime.
+//! Starts work that a run hands to the I/O runtime, in batches.
 //!
 //! A program with a thousand calls hands out a thousand pieces of work within microseconds. A task for each would cost
 //! more than most of them, so up to [`MOST`] share a task, and results that are ready together are delivered together.
@@ -31,19 +31,24 @@ impl Drop for TaskHandle {
     }
 }
 
-/// Work that a run has handed out in this quantum and that has not started yet.
-pub(crate) struct TaskBatch {
+/// Starts work of a run on the I/O runtime, in batches.
+pub struct Port {
     io: Handle,
     deliver: Deliver,
+    /// Work that was handed out in this quantum and has not started yet.
     waiting: RefCell<Vec<BatchedTask>>,
 }
 
-impl TaskBatch {
-    pub(crate) fn new(io: Handle, deliver: Deliver) -> TaskBatch {
-        TaskBatch { io, deliver, waiting: RefCell::default() }
+impl Port {
+    pub(crate) fn new(io: Handle, deliver: Deliver) -> Port {
+        Port { io, deliver, waiting: RefCell::default() }
     }
 
-    pub(super) fn add(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
+    /// Starts `work` on the I/O runtime; its reply reaches [`super::Guest::answer`]. It starts at the end of
+    /// this quantum at the latest. Work of one run may share a task, so work that blocks its thread delays
+    /// other work of the same run.
+    #[must_use = "dropping it stops the work"]
+    pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
         let (handle, registration) = AbortHandle::new_pair();
         let work = Abortable::new(contained(work), registration);
         let task = Box::pin(async move { Some((call, work.await.ok()?.ok()?)) });
