@@ -86,39 +86,31 @@ impl Permit {
         }
         let arguments = turn.charge(arguments);
         let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
-        match is_replayed {
-            true => Ok(loaded.replayed()),
-            false => loaded.cleared(),
+        let CallPlan { broker, account, callee, target, .. } = &loaded.plan;
+        if is_replayed {
+            // The call had an answer when its run was another one: nothing is asked, and what comes after it depends on
+            // it.
+            broker.policy.answered_before(account, callee.name(), target);
+            return Ok(loaded.held(None));
+        }
+        if broker.policy.is_slow(loaded.arguments.as_str()) || loaded.is_unread() {
+            return Ok(loaded.held(None));
+        }
+        match loaded.decide(None) {
+            Clearance::Granted(permitted, ruling) => {
+                if let Some(ruling) = ruling {
+                    loaded.call.set_ruling(ruling);
+                }
+                let mark = loaded.mark();
+                Ok(PreparedCall { route: loaded.route(permitted), mark, task: None })
+            }
+            Clearance::Denied(ruling) => Err(loaded.denied(ruling)),
+            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(loaded.held(Some(held))),
         }
     }
 }
 
 impl Loaded {
-    /// The call had an answer when its run was another one: nothing is asked, and what comes after it depends on it.
-    fn replayed(self) -> PreparedCall {
-        let CallPlan { broker, account, callee, target, .. } = &self.plan;
-        broker.policy.answered_before(account, callee.name(), target);
-        self.held(None)
-    }
-
-    /// Asks the policy.
-    fn cleared(self) -> Result<PreparedCall, WorldFault> {
-        let (policy, mark) = (&self.plan.broker.policy, self.mark());
-        if policy.is_slow(self.arguments.as_str()) || self.is_unread() {
-            return Ok(self.held(None));
-        }
-        match self.decide(None) {
-            Clearance::Granted(permitted, ruling) => {
-                if let Some(ruling) = ruling {
-                    self.call.set_ruling(ruling);
-                }
-                Ok(PreparedCall { route: self.route(permitted), mark, task: None })
-            }
-            Clearance::Denied(ruling) => Err(self.denied(ruling)),
-            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(self.held(Some(held))),
-        }
-    }
-
     /// A call that is cleared later.
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
         let mark = self.mark();

@@ -86,7 +86,8 @@ impl Streamable {
         })
     }
 
-    /// Sends a request and waits for its answer. Dropping the future cancels it.
+    /// Sends a request and waits for its answer: once more in another session if the server has lost ours. Dropping the
+    /// future cancels it.
     pub(super) async fn call(
         self: &Arc<Self>,
         mut request: ServerRequest,
@@ -100,59 +101,61 @@ impl Streamable {
         // In the stateless era, the end of the connection tells the server.
         let notifies = matches!(request.envelope.era, Era::Handshake(_));
         let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
-        let answer = self.exchange(id, &request, body, greeting).await;
+        let answer = async {
+            self.follow_login().await?;
+            let mut may_repeat = true;
+            let (response, session) = loop {
+                let session = match request.envelope.era {
+                    Era::Handshake(_) => self.sessions.current(),
+                    Era::Opening | Era::Stateless(_) => HttpSession::default(),
+                };
+                let metadata = MessageHeaders::post(&self.wire.headers)
+                    .session(session.id.as_deref(), session.revision.as_deref())
+                    .request(&request);
+                let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
+                let response = sent.map_err(|error| self.failed(&error))?;
+                if response.status.is_success() {
+                    break (response, session);
+                }
+                let refusal = self.wire.refusal(response).await;
+                if session.id.is_none() || !may_repeat || !refusal.is_lost_session() {
+                    return Err(self.refused(refusal));
+                }
+                // Nothing was executed: the server did not know the session.
+                may_repeat = false;
+                self.renew(session.generation).await?;
+            };
+            drop(body);
+            if let Some(greeting) = greeting {
+                self.sessions.begin(&greeting, session_of(&response));
+            }
+            let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
+            self.answer(response, id, &request.sink, can_resume.then_some(session)).await
+        };
+        let answer = answer.await;
         guard.channel = None;
         answer.map(CallResult::Mcp)
     }
 
-    /// Posts a request until the server takes it: once more in another session if it has lost ours.
-    async fn exchange(
-        self: &Arc<Self>,
-        id: u64,
-        request: &ServerRequest,
-        body: Payload,
-        greeting: Option<String>,
-    ) -> Result<RawAnswer, PostFailure> {
-        let mut may_repeat = true;
+    /// Renews a session that belongs to the account of an earlier login.
+    async fn follow_login(self: &Arc<Self>) -> Result<(), PostFailure> {
         let login = self.wire.logins().await;
-        if login != self.login.swap(login, Ordering::Relaxed) && self.sessions.current().id.is_some() {
-            // The session belongs to the account of the login before.
-            self.renew(self.sessions.current().generation).await.map_err(PostFailure::Fault)?;
+        let session = self.sessions.current();
+        match login != self.login.swap(login, Ordering::Relaxed) && session.id.is_some() {
+            true => self.renew(session.generation).await,
+            false => Ok(()),
         }
-        let (response, session) = loop {
-            let session = match request.envelope.era {
-                Era::Handshake(_) => self.sessions.current(),
-                Era::Opening | Era::Stateless(_) => HttpSession::default(),
-            };
-            let metadata = MessageHeaders::post(&self.wire.headers)
-                .session(session.id.as_deref(), session.revision.as_deref())
-                .request(request);
-            let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
-            let response = sent.map_err(|error| self.failed(&error))?;
-            if response.status.is_success() {
-                break (response, session);
-            }
-            let refusal = self.wire.refusal(response).await;
-            if session.id.is_some() && may_repeat && refusal.is_lost_session() {
-                // Nothing was executed: the server did not know the session.
-                may_repeat = false;
-                self.renew(session.generation).await.map_err(PostFailure::Fault)?;
-                continue;
-            }
-            if refusal.is_answer() {
-                self.events.answered();
-            }
-            if refusal.is_about_us() {
-                self.life.end(refusal.words(), false);
-            }
-            return Err(PostFailure::Refused(refusal));
-        };
-        drop(body);
-        if let Some(greeting) = greeting {
-            self.sessions.begin(&greeting, session_of(&response));
+    }
+
+    /// The failure of a call that the server has refused.
+    fn refused(&self, refusal: HttpRefusal) -> PostFailure {
+        if refusal.is_answer() {
+            self.events.answered();
         }
-        let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
-        self.answer(response, id, &request.sink, can_resume.then_some(session)).await
+        if refusal.is_about_us() {
+            self.life.end(refusal.words(), false);
+        }
+        PostFailure::Refused(refusal)
     }
 
     /// Reads the answer to the request `id`. A stream that breaks is resumed in `session`, if there is one.
@@ -297,7 +300,7 @@ impl Streamable {
     }
 
     /// Replaces a lost session, once for all requests that lost it.
-    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), UpstreamFault> {
+    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), PostFailure> {
         let renewal = self.sessions.renewal(lost, || {
             let channel = self.clone();
             async move {
@@ -311,10 +314,8 @@ impl Streamable {
             }
             .boxed()
         });
-        match renewal {
-            None => Ok(()),
-            Some(renewal) => renewal.await.map_err(|why| UpstreamFault::Unavailable(why.to_string())),
-        }
+        let Some(renewal) = renewal else { return Ok(()) };
+        renewal.await.map_err(|why| PostFailure::Fault(UpstreamFault::Unavailable(why.to_string())))
     }
 
     /// Repeats `initialize` as it was sent the first time.
