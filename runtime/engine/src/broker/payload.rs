@@ -127,17 +127,19 @@ struct Blocks {
 }
 
 impl CallPayload {
-    /// Takes a result apart; large ones on a thread for blocking work.
-    pub(crate) async fn read(result: CallResult, wrapped_in: Option<&'static str>) -> CallPayload {
+    /// Whether a result is taken apart in little time.
+    pub(super) fn is_quick(result: &CallResult) -> bool {
+        result.answer().spilled().is_none() && result.answer().bytes().len() <= READ_INLINE
+    }
+
+    /// [`CallPayload::of`], on a thread for blocking work.
+    pub(super) async fn read(result: CallResult, wrapped_in: Option<&'static str>) -> CallPayload {
         if let Some(raw) = result.answer().spilled() {
             let (raw, is_mcp) = (raw.clone(), matches!(result, CallResult::Mcp(_)));
             let formed = tasks::blocking(TaskOwner::Run, move |stop| {
                 CallPayload::formed(&raw, is_mcp, wrapped_in, stop)
             });
             return formed.await.unwrap_or_else(|| malformed("the result could not be read"));
-        }
-        if result.answer().bytes().len() <= READ_INLINE {
-            return CallPayload::of(result, wrapped_in);
         }
         // Parsing needs memory for a moment that is not on the account of the run.
         static PERMITS: Semaphore = Semaphore::const_new(READ_AT_ONCE);
@@ -270,7 +272,38 @@ impl CallPayload {
     pub(crate) fn of(result: CallResult, wrapped_in: Option<&str>) -> CallPayload {
         match result {
             result if result.answer().spilled().is_some() => malformed("the result is in a file"),
-            CallResult::Mcp(answer) => CallPayload::from_mcp(answer, wrapped_in),
+            CallResult::Mcp(answer) => {
+                let result = match parse_object::<McpResult<'_>>(answer.bytes()) {
+                    Ok(result) => result,
+                    Err(why) => return malformed(why),
+                };
+                if result.result_type.as_deref().is_some_and(|kind| kind != "complete") {
+                    return malformed("the tool asks for more input, which a program cannot give");
+                }
+                let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
+                let Some(blocks) = Blocks::read(result.content.or(result.contents), answer.bytes()) else {
+                    return malformed("the result's content is not a list of blocks");
+                };
+                let bytes = match (&structured, &blocks) {
+                    (Some(place), _) => place.len(),
+                    (None, Blocks { place: Some(place), others: true, .. }) => place.len(),
+                    (None, Blocks { texts, .. }) => texts.iter().map(String::len).sum(),
+                } as u64;
+                let content = if result.is_error == Some(true) {
+                    tool_error(&answer, blocks, structured)
+                } else {
+                    success(&answer, blocks, structured, wrapped_in)
+                };
+                // Places are in the answer.
+                let kept = match &content {
+                    PayloadContent::Success { value: Chosen::Structured(_), .. }
+                    | PayloadContent::Success { blocks: Some(_), .. }
+                    | PayloadContent::ToolError { blocks: Some(_), .. }
+                    | PayloadContent::ToolError { structured: Some(_), .. } => PayloadSource::Raw(answer),
+                    _ => PayloadSource::Nothing,
+                };
+                CallPayload { content, bytes, kept, _held: None }
+            }
             CallResult::Json(answer) => match answer.bytes().trim_ascii() {
                 b"" => CallPayload::whole(answer, |_| Chosen::Nothing),
                 _ => CallPayload::whole(answer, Chosen::Structured),
@@ -293,39 +326,6 @@ impl CallPayload {
         let bytes = answer.bytes().len();
         let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
         CallPayload { content, bytes: bytes as u64, kept: PayloadSource::Raw(answer), _held: None }
-    }
-
-    fn from_mcp(answer: RawAnswer, wrapped_in: Option<&str>) -> CallPayload {
-        let result = match parse_object::<McpResult<'_>>(answer.bytes()) {
-            Ok(result) => result,
-            Err(why) => return malformed(why),
-        };
-        if result.result_type.as_deref().is_some_and(|kind| kind != "complete") {
-            return malformed("the tool asks for more input, which a program cannot give");
-        }
-        let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
-        let Some(blocks) = Blocks::read(result.content.or(result.contents), answer.bytes()) else {
-            return malformed("the result's content is not a list of blocks");
-        };
-        let bytes = match (&structured, &blocks) {
-            (Some(place), _) => place.len(),
-            (None, Blocks { place: Some(place), others: true, .. }) => place.len(),
-            (None, Blocks { texts, .. }) => texts.iter().map(String::len).sum(),
-        } as u64;
-        let content = if result.is_error == Some(true) {
-            tool_error(&answer, blocks, structured)
-        } else {
-            success(&answer, blocks, structured, wrapped_in)
-        };
-        let needs_answer = match &content {
-            PayloadContent::Success { value, blocks } => {
-                blocks.is_some() || matches!(value, Chosen::Structured(_))
-            }
-            PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
-            PayloadContent::Malformed(_) => false,
-        };
-        let kept = if needs_answer { PayloadSource::Raw(answer) } else { PayloadSource::Nothing };
-        CallPayload { content, bytes, kept, _held: None }
     }
 }
 

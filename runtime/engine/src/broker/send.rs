@@ -225,7 +225,10 @@ impl UpstreamCall {
         let Some(waiting) = account.hold(result.answer().held_bytes()) else {
             return Err(over_memory(call, result.answer().bytes().len() as u64));
         };
-        let payload = CallPayload::read(result, wrapped_in).await;
+        let payload = match CallPayload::is_quick(&result) {
+            true => CallPayload::of(result, wrapped_in),
+            false => CallPayload::read(result, wrapped_in).await,
+        };
         drop(waiting);
         match keepable {
             Some(keepable) if payload.failure().is_none() => keepable.keep(),
