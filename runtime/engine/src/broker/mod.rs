@@ -312,8 +312,8 @@ impl ToolBroker {
         notation: Notation,
     ) -> Result<Permit, CallError> {
         let permit = match self.reserve(account, server, target, notation)? {
-            Reserved::Permit(permit) => permit,
-            Reserved::Pending(pending) => pending.permit().await?,
+            Ok(permit) => permit,
+            Err(pending) => pending.permit().await?,
         };
         Ok(permit.in_time()?)
     }

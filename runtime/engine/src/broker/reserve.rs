@@ -22,13 +22,8 @@ use tokio::time::timeout;
 /// A call that has waited until less than this part of its time is left is not sent any more.
 const LATE: u32 = 20;
 
-/// What a call is given.
-pub enum Reserved {
-    /// It may be encoded at once.
-    Permit(Permit),
-    /// It has to wait.
-    Pending(Pending),
-}
+/// What a call is given: a permit at once, or a place in the line.
+pub type Reserved = Result<Permit, Pending>;
 
 /// Caller, callee and time limit of a call.
 pub(super) struct CallPlan {
@@ -119,10 +114,10 @@ impl ToolBroker {
         if let Some(tool) = loaded
             && let Some(turn) = account.outgoing().try_permit(plan.callee.name())
         {
-            return Ok(Reserved::Permit(Permit::new(plan, tool, turn, None)));
+            return Ok(Ok(Permit::new(plan, tool, turn, None)));
         }
         let call = plan.pay(effect, plan.made, None)?;
-        Ok(Reserved::Pending(Pending { plan, tool, call }))
+        Ok(Err(Pending { plan, tool, call }))
     }
 
     /// [`ToolBroker::reserve`] for a tool of the host, which is always there and may always be called.
@@ -136,10 +131,10 @@ impl ToolBroker {
         let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
         let listing = tool.listing().clone();
         if let Some(turn) = account.outgoing().try_permit(plan.callee.name()) {
-            return Ok(Reserved::Permit(Permit::new(plan, listing, turn, None)));
+            return Ok(Ok(Permit::new(plan, listing, turn, None)));
         }
         let call = plan.pay(listing.effect(), plan.made, None)?;
-        Ok(Reserved::Pending(Pending { plan, tool: PendingTool::Granted(listing), call }))
+        Ok(Err(Pending { plan, tool: PendingTool::Granted(listing), call }))
     }
 
     fn plan(

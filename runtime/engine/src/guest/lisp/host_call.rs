@@ -6,7 +6,7 @@ use super::driver::journaled::{CallPosition, CallRoute};
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{ParsedCall, encode, granted, over_memory, parse, programmer_fault};
-use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBroker, WorldFault, names};
+use crate::broker::{CallError, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
@@ -93,16 +93,16 @@ pub(super) fn plan(
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
             match granted::reserve(environment.tools(), broker, account, name)? {
-                Reserved::Permit(permit) => load_granted(cx, account, permit, *position, arguments),
-                Reserved::Pending(pending) => Ok(Plan::Wait(pending)),
+                Ok(permit) => load_granted(cx, account, permit, *position, arguments),
+                Err(pending) => Ok(Plan::Wait(pending)),
             }
         }
         HostFunction::Look(form) => Ok(Plan::Look(spilled::plan(cx, account, spills, form, arguments)?)),
         HostFunction::ToolCall | HostFunction::ToolCallValue | HostFunction::Ask(_) => {
             let (call, args) = parse(cx, function, arguments, &names(&broker.upstreams()))?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
-                Ok(Reserved::Permit(permit)) => load(cx, account, permit, *position, &call, &args),
-                Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
+                Ok(Ok(permit)) => load(cx, account, permit, *position, &call, &args),
+                Ok(Err(pending)) => Ok(Plan::Wait(pending)),
                 Err(error) => {
                     if let CallError::World(fault) = &error {
                         position.refused(cx, fault);
