@@ -74,7 +74,7 @@ impl Guest for CallList {
         {
             let (broker, account) = (self.broker.clone(), self.context.account.clone());
             let work = async move { Reply::Payload(broker.call(&account, call).await) };
-            self.under_way = Some(self.context.port.hand_out(CallId(0), work));
+            self.under_way = Some(self.context.port.hand_out(CallId(0), Box::pin(work)));
         }
         Progress::Waiting
     }

@@ -98,21 +98,21 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// A future that catches its own panics, including those of its drop: work of an application must not end the
 /// task that it shares.
-pub fn contained<F: Future>(work: F) -> Contained<F> {
-    Contained(Some(Box::pin(work)))
+pub fn contained<F: Future + ?Sized>(work: Pin<Box<F>>) -> Contained<F> {
+    Contained(Some(work))
 }
 
 /// See [`contained`].
-pub struct Contained<F>(Option<Pin<Box<F>>>);
+pub struct Contained<F: ?Sized>(Option<Pin<Box<F>>>);
 
-impl<F> Contained<F> {
+impl<F: ?Sized> Contained<F> {
     fn end(&mut self) {
         let work = self.0.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
     }
 }
 
-impl<F: Future> Future for Contained<F> {
+impl<F: Future + ?Sized> Future for Contained<F> {
     type Output = std::thread::Result<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -128,7 +128,7 @@ impl<F: Future> Future for Contained<F> {
     }
 }
 
-impl<F> Drop for Contained<F> {
+impl<F: ?Sized> Drop for Contained<F> {
     fn drop(&mut self) {
         self.end();
     }

@@ -45,12 +45,12 @@ impl DirectCall {
     pub(super) async fn send(self) -> Result<CallResponse, CallError> {
         let DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call, permitted } =
             self;
-        let work = contained(async move {
+        let work = contained(Box::pin(async move {
             let answer = tool.function(&permitted)(arguments.as_str());
             // The arguments are off the account of their program from here on.
             drop(arguments);
             answer.await
-        });
+        }));
         let failed = |message| Ok(CallResult::Failed { message, body: RawAnswer::from_bytes(Vec::new()) });
         let result = match timeout_at(deadline, work).await {
             Err(_) => Err(UpstreamFault::Timeout(limit.whole)),

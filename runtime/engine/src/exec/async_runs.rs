@@ -61,7 +61,7 @@ async fn drive(
 ) {
     let account = Arc::new(RunAccount::new(limits, handle.interrupt.clone()));
     // A defect of the work or of the watcher leaves the account, so the outcome has the calls that were made.
-    let ending = contained(go_through(run, &account, &handle, &mut recipient, stopping)).await;
+    let ending = contained(Box::pin(go_through(run, &account, &handle, &mut recipient, stopping))).await;
     let ending = ending.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         tracing::error!(panic = text, "a run hit a defect");

@@ -5,11 +5,10 @@
 
 use super::{CallId, Reply};
 use futures_util::StreamExt;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
-use ptc_base::tasks::contained;
+use ptc_base::tasks::{Contained, contained};
 use std::cell::RefCell;
-use std::pin::Pin;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -17,7 +16,7 @@ use tokio::runtime::Handle;
 const MOST: usize = 32;
 
 /// One piece. It ends without a reply when it is stopped, or when it panics.
-type BatchedTask = Pin<Box<dyn Future<Output = Option<(CallId, Reply)>> + Send>>;
+type Piece = Abortable<Contained<dyn Future<Output = Reply> + Send>>;
 
 /// Queues replies for the worker of the run.
 pub(crate) type Deliver = Arc<dyn Fn(Vec<(CallId, Reply)>) + Send + Sync>;
@@ -36,7 +35,7 @@ pub struct Port {
     io: Handle,
     deliver: Deliver,
     /// Work that was handed out in this quantum and has not started yet.
-    waiting: RefCell<Vec<BatchedTask>>,
+    waiting: RefCell<Vec<(CallId, Piece)>>,
 }
 
 impl Port {
@@ -48,11 +47,9 @@ impl Port {
     /// this quantum at the latest. Work of one run may share a task, so work that blocks its thread delays
     /// other work of the same run.
     #[must_use = "dropping it stops the work"]
-    pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
+    pub fn hand_out(&self, call: CallId, work: BoxFuture<'static, Reply>) -> TaskHandle {
         let (handle, registration) = AbortHandle::new_pair();
-        let work = Abortable::new(contained(work), registration);
-        let task = Box::pin(async move { Some((call, work.await.ok()?.ok()?)) });
-        self.waiting.borrow_mut().push(task);
+        self.waiting.borrow_mut().push((call, Abortable::new(contained(work), registration)));
         if self.waiting.borrow().len() == MOST {
             self.start();
         }
@@ -66,7 +63,8 @@ impl Port {
             return;
         }
         let deliver = self.deliver.clone();
-        let mut results = waiting.into_iter().collect::<FuturesUnordered<_>>().ready_chunks(MOST);
+        let reply = async |(call, work): (CallId, Piece)| Some((call, work.await.ok()?.ok()?));
+        let mut results = waiting.into_iter().map(reply).collect::<FuturesUnordered<_>>().ready_chunks(MOST);
         self.io.spawn(async move {
             while let Some(ready) = results.next().await {
                 let ready: Vec<_> = ready.into_iter().flatten().collect();

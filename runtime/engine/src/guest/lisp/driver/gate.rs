@@ -3,6 +3,7 @@
 use super::Execution;
 use crate::broker::start_all;
 use crate::guest::{CallId, Progress, Reply, TaskHandle};
+use futures_util::FutureExt;
 use ptc_calls::run::outcome::Failure;
 use ptc_vm::{Fault, InterruptKind, Reason};
 
@@ -33,10 +34,7 @@ impl Execution {
         }
         self.host_calls = true;
         let starts = start_all(&self.guest.account, upstreams);
-        let task = self.guest.port.hand_out(ATTACHING, async move {
-            starts.await;
-            Reply::Started
-        });
+        let task = self.guest.port.hand_out(ATTACHING, Box::pin(starts.map(|()| Reply::Started)));
         self.gate = AttachState::Attaching { _task: task };
     }
 

@@ -23,6 +23,8 @@ use crate::guest::lisp::tool_call::ResultForm;
 use crate::guest::lisp::{Lisp, fast_path, rendering, tool_call};
 use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
 use foldhash::fast::RandomState;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use gate::{ATTACHING, AttachState};
 use journaled::{CallPosition, Journaled};
 use ptc_base::spill::OwnedSpills;
@@ -245,20 +247,12 @@ impl Execution {
             Ok(plan) => plan,
             Err(fault) => return self.resume(call, |_| Err(fault)),
         };
-        match plan {
-            Plan::Servers(rows) => self.isolate.resume(call, |cx| host_call::servers(cx, rows)),
-            Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
-            Plan::LoadAll(upstreams) => {
-                self.note_wait(call);
-                let starts = start_all(&self.guest.account, upstreams);
-                self.hand_out(call, None, None, async move {
-                    starts.await;
-                    Reply::Started
-                });
-            }
+        let (tag, granted, work): (_, _, BoxFuture<'static, Reply>) = match plan {
+            Plan::Servers(rows) => return self.isolate.resume(call, |cx| host_call::servers(cx, rows)),
+            Plan::Answer(reply) => return self.resume(call, |cx| reply.into_value(cx)),
             Plan::Budget => {
                 let left = self.guest.account.calls_left();
-                self.isolate.resume(call, |cx| host_call::budget(cx, left));
+                return self.isolate.resume(call, |cx| host_call::budget(cx, left));
             }
             Plan::Now => {
                 // Read once: the clock stands still for the rest of the run.
@@ -268,43 +262,36 @@ impl Execution {
                     })
                 };
                 let now = *self.options.now_ms.get_or_insert_with(read);
-                self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
+                return self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
-            Plan::Refuse(fault) => match self.called(call) {
-                Some(called) => {
-                    let most = self.guest.account.limits().max_upstream_calls;
-                    self.resume(call, |_| Err(tool_call::value_fault(&called, &fault, most)));
-                }
-                None => self.resume(call, |cx| tool_call::world_fault(cx, fault.reason, &fault.message)),
-            },
-            Plan::Wait(pending) => {
-                self.note_wait(call);
-                let (tag, granted) = (pending.tag(), pending.granted());
-                self.hand_out(call, Some(tag), granted, async move { Reply::Permit(pending.permit().await) });
-            }
-            Plan::Look(PlannedLook { spilled, look, most, held }) => {
-                self.hand_out(call, None, None, async move {
-                    Reply::Looked(LookReply { looked: spilled.read_blocking(look, most).await, held })
+            Plan::Refuse(fault) => {
+                let (called, most) = (self.called(call), self.guest.account.limits().max_upstream_calls);
+                return self.resume(call, |cx| match called {
+                    Some(called) => Err(tool_call::value_fault(&called, &fault, most)),
+                    None => tool_call::world_fault(cx, fault.reason, &fault.message),
                 });
             }
-            Plan::AwaitRecorded(prepared) => self.await_recorded(call, prepared),
-            Plan::Stop => {}
+            Plan::AwaitRecorded(prepared) => return self.await_recorded(call, prepared),
+            Plan::Stop => return,
+            Plan::LoadAll(upstreams) => {
+                self.note_wait(call);
+                let starts = start_all(&self.guest.account, upstreams);
+                (None, None, Box::pin(starts.map(|()| Reply::Started)))
+            }
+            Plan::Wait(pending) => {
+                self.note_wait(call);
+                (Some(pending.tag()), pending.granted(), Box::pin(pending.permit().map(Reply::Permit)))
+            }
+            Plan::Look(PlannedLook { spilled, look, most, held }) => {
+                let looked = async move { spilled.read_blocking(look, most).await };
+                let reply = |looked| Reply::Looked(LookReply { looked, held });
+                (None, None, Box::pin(looked.map(reply)))
+            }
             Plan::Send(prepared) => {
                 let (tag, granted) = (prepared.tag(), prepared.granted().cloned());
-                let work = async move { Reply::Answer(prepared.send().await) };
-                self.hand_out(call, Some(tag), granted, work);
+                (Some(tag), granted, Box::pin(prepared.send().map(Reply::Answer)))
             }
-        }
-    }
-
-    /// Starts `work` on the I/O runtime for a host call.
-    fn hand_out(
-        &mut self,
-        call: HostCall,
-        tag: Option<CallTag>,
-        granted: Option<Arc<str>>,
-        work: impl Future<Output = Reply> + Send + 'static,
-    ) {
+        };
         let task = self.guest.port.hand_out(CallId(call.0), work);
         self.in_flight.insert(call, InFlight { call: tag, granted, prepared: None, task: Some(task) });
     }
