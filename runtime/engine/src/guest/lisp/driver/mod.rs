@@ -424,53 +424,6 @@ impl Execution {
         Box::new(ending)
     }
 
-    /// Runs a slice.
-    fn slice(&mut self) -> Progress {
-        self.unblock();
-        loop {
-            let exit = self.isolate.run(SLICE);
-            // The report of a fault lists the calls in flight; its end cancels them.
-            if !matches!(exit, Exit::Fault(_)) {
-                self.drop_cancelled_calls();
-            }
-            match exit {
-                Exit::HostCall(call) => {
-                    self.issue(call, false);
-                    if let Some(over) = self.replay_over(false) {
-                        return over;
-                    }
-                }
-                Exit::SliceEnd => return Progress::Ready,
-                Exit::Blocked => {
-                    if !self.blocked() {
-                        return self.replay_over(true).unwrap_or(Progress::Waiting);
-                    }
-                }
-                Exit::Fault(fault) => return Progress::Finished(self.fail(&fault)),
-                exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
-                    let exit = match exit {
-                        Exit::Fail(fault) => Exit::Fail(Box::new(self.seen_from_program(&fault))),
-                        exit => exit,
-                    };
-                    let result = rendering::result(
-                        &mut self.isolate,
-                        &exit,
-                        &self.source,
-                        &self.options,
-                        &self.guest.account,
-                    );
-                    return Progress::Finished(match result {
-                        Ok(result) => self.end(result),
-                        Err(mut fault) => {
-                            self.isolate.locate_result(&mut fault);
-                            self.fail(&fault)
-                        }
-                    });
-                }
-            }
-        }
-    }
-
     /// Commits what a program of a session has defined, if its answer is accepted.
     fn keep(
         &mut self,
@@ -506,8 +459,45 @@ impl Execution {
 
 impl Guest for Execution {
     fn advance(&mut self) -> Progress {
+        // A defect leaves it false.
         self.is_whole = false;
-        let progress = self.at_the_gate().unwrap_or_else(|| self.slice());
+        self.unblock();
+        let mut progress = self.at_the_gate();
+        let progress = loop {
+            if let Some(progress) = progress {
+                break progress;
+            }
+            let exit = self.isolate.run(SLICE);
+            // The report of a fault lists the calls in flight; its end cancels them.
+            if !matches!(exit, Exit::Fault(_)) {
+                self.drop_cancelled_calls();
+            }
+            progress = match exit {
+                Exit::HostCall(call) => {
+                    self.issue(call, false);
+                    self.replay_over(false)
+                }
+                Exit::SliceEnd => Some(Progress::Ready),
+                Exit::Blocked if self.blocked() => None,
+                Exit::Blocked => Some(self.replay_over(true).unwrap_or(Progress::Waiting)),
+                Exit::Fault(fault) => Some(Progress::Finished(self.fail(&fault))),
+                exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
+                    let exit = match exit {
+                        Exit::Fail(fault) => Exit::Fail(Box::new(self.seen_from_program(&fault))),
+                        exit => exit,
+                    };
+                    let (source, options, account) = (&self.source, &self.options, &self.guest.account);
+                    let result = rendering::result(&mut self.isolate, &exit, source, options, account);
+                    Some(Progress::Finished(match result {
+                        Ok(result) => self.end(result),
+                        Err(mut fault) => {
+                            self.isolate.locate_result(&mut fault);
+                            self.fail(&fault)
+                        }
+                    }))
+                }
+            };
+        };
         self.is_whole = true;
         progress
     }
