@@ -4,7 +4,7 @@
 //! - `renewal`: renews the login, once for all that need it. `made`: the stored form of new tokens.
 //!
 //! The store is the truth: it is looked at again at most once a second, so that a login or a logout by another process
-//! counts here too.
+//! counts here too. A request without a login does not wait for that: a server that wants one answers 401.
 
 mod made;
 mod renewal;
@@ -24,6 +24,7 @@ use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark};
 use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
+use crate::tasks::{self, TaskOwner};
 use renewal::{Cause, Renewal};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -297,15 +298,30 @@ impl ServerLogin {
 
 impl Inner {
     /// The login, read from the store the first time.
-    async fn loaded(&self) -> Option<Arc<StoredLogin>> {
+    async fn loaded(self: &Arc<Inner>) -> Option<Arc<StoredLogin>> {
         if self.is_withheld() {
             return None;
         }
-        let known = self.current.read_locked().clone();
-        let Some(store) = self.options.store.as_ref() else { return known.login };
-        if known.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
+        let mut known = self.current.read_locked().clone();
+        if self.options.store.is_none() || known.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return known.login;
         }
+        if known.looked.is_none() || known.login.is_some() {
+            return self.look(known).await;
+        }
+        let mut current = self.current.write_locked();
+        if current.looked == known.looked {
+            known.looked = Some(Instant::now());
+            current.looked = known.looked;
+            let inner = self.clone();
+            tasks::spawn(TaskOwner::Process, async move { inner.look(known).await });
+        }
+        current.login.clone()
+    }
+
+    /// The login, read from the store if that has changed since `known`.
+    async fn look(&self, known: Current) -> Option<Arc<StoredLogin>> {
+        let Some(store) = &self.options.store else { return known.login };
         // Before the login is read: a change in between is seen the next time.
         let mark = store.mark(&self.key).await;
         if known.looked.is_some() && mark == known.mark {
