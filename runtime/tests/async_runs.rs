@@ -2,7 +2,7 @@
 
 use crate::common::programs;
 use ptc_calls::limits::Limits;
-use ptc_calls::outcome::{Ending, Outcome, RenderedValue};
+use ptc_calls::outcome::{Outcome, RenderedValue};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::Notation;
 use ptc_calls::watcher::RunWatcher;
@@ -19,8 +19,8 @@ async fn runtime() -> Runtime {
     Runtime::start(RuntimeConfig { workers: 1, ..RuntimeConfig::default() }).await.expect("a runtime")
 }
 
-fn answer(text: &str) -> Ending {
-    Ending::with_result(Ok(RenderedValue::from_text(text.to_owned())))
+fn answer(text: &str) -> Outcome {
+    Outcome::with_result(Ok(RenderedValue::from_text(text.to_owned())))
 }
 
 fn reason(outcome: &Outcome) -> &str {
@@ -60,7 +60,7 @@ fn endless(begun: &Arc<Notify>, dropped: &Arc<AtomicUsize>) -> AsyncRun {
     AsyncRun::new(interrupted, move |_| async move {
         let _dropped = dropped;
         begun.notify_one();
-        pending::<Ending>().await
+        pending::<Outcome>().await
     })
 }
 
@@ -187,7 +187,7 @@ async fn a_defect_of_the_work_or_of_its_watcher_leaves_the_ledger() {
         let work = move |account: Arc<RunAccount>| async move {
             echo(&inside, &account).await;
             assert!(breaks != Breaks::AfterItsCall, "out of order");
-            pending::<Ending>().await
+            pending::<Outcome>().await
         };
         let at_end = move |kind, limits: &Limits| {
             assert!(breaks != Breaks::WhenItIsInterrupted, "out of order");

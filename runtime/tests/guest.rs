@@ -5,9 +5,7 @@ use crate::common;
 use common::memory::MemoryServer;
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::limits::Limits;
-use ptc_calls::outcome::{
-    CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
-};
+use ptc_calls::outcome::{CallFault, CallRecord, CallStatus, Failure, FailureKind, Outcome, RenderedValue};
 use ptc_calls::tools::{LookUp, Notation};
 use ptc_calls::watcher::RunWatcher;
 use ptc_engine::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
@@ -66,7 +64,7 @@ impl CallList {
 impl Guest for CallList {
     fn advance(&mut self) -> Progress {
         if let Some(result) = self.ended() {
-            let ending = Ending { prints: vec!["ended".to_owned()], ..Ending::with_result(result) };
+            let ending = Outcome { prints: vec!["ended".to_owned()], ..Outcome::with_result(result) };
             return Progress::Finished(Box::new(ending));
         }
         if self.under_way.is_none()

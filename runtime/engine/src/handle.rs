@@ -1,11 +1,8 @@
 //! Handles of running programs, for the callers that started them.
 
 use crate::exec::dispatch::Submitted;
-use ptc_calls::run::account::RunAccount;
-use ptc_calls::run::limits::Limits;
-use ptc_calls::run::outcome::{CallRecord, Ending, Failure, Outcome};
+use ptc_calls::run::outcome::{CallRecord, Failure, Outcome};
 use ptc_calls::run::watcher::RunWatcher;
-use ptc_vm::Interrupt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
@@ -51,8 +48,7 @@ impl Drop for Run {
 
 /// A watcher is always given an outcome, so a closed channel is a defect.
 fn lost() -> Outcome {
-    let account = RunAccount::new(Limits::default(), Interrupt::default());
-    Outcome::from_ending(Ending::failed(Failure::defect("the program was lost")), &account)
+    Outcome::failed(Failure::defect("the program was lost"))
 }
 
 /// An event of a running program.

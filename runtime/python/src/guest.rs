@@ -13,7 +13,7 @@ use ptc_base::sync::Locked;
 use ptc_calls::asker::CallOrigin;
 use ptc_calls::journal::RunJournal;
 use ptc_calls::limits::Limits;
-use ptc_calls::outcome::{Ending, Failure, RenderedValue};
+use ptc_calls::outcome::{Failure, Outcome, RenderedValue};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::qualified_name;
 use ptc_engine::broker::{JournaledScript, ToolBroker};
@@ -151,7 +151,7 @@ impl ScriptRun {
         AsyncRun::new(interrupted, move |account| self.end(account, received))
     }
 
-    async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Ending {
+    async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Outcome {
         account.set_origin(CallOrigin::Script);
         account.drop_call_margin();
         let code = self.script.code.clone();
@@ -193,7 +193,7 @@ impl ScriptRun {
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
                 let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::from_text(text) };
-                Ending { stderr: stderr(&received), ..Ending::with_result(Ok(answer)) }
+                Outcome { stderr: stderr(&received), ..Outcome::with_result(Ok(answer)) }
             }
         }
     }
@@ -220,9 +220,9 @@ fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
 }
 
 /// The ending of a failed script, with its output.
-fn failed(failure: Failure, received: &ReceivedOutput) -> Ending {
+fn failed(failure: Failure, received: &ReceivedOutput) -> Outcome {
     let prints = received.lines(Output::Stdout);
-    Ending { prints, stderr: stderr(received), ..Ending::failed(failure) }
+    Outcome { prints, stderr: stderr(received), ..Outcome::failed(failure) }
 }
 
 /// The script's standard error, which goes to the server's log.

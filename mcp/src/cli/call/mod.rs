@@ -7,7 +7,7 @@ use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use ptc_calls::asker::CallOrigin;
 use ptc_calls::limits::Limits;
-use ptc_calls::outcome::{CallFault, Ending, RenderedValue};
+use ptc_calls::outcome::{CallFault, Outcome, RenderedValue};
 use ptc_calls::tools::{Notation, UpstreamTool, text};
 use ptc_engine::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_like_json};
 use ptc_engine::guest::{AsyncRun, interrupted};
@@ -186,10 +186,13 @@ fn did_not_start(flags: &UpstreamFlags, server: &str, why: &str) -> Abort {
     Abort { exit: Exit::Upstream, message: format!("{server} did not start: {why}{remedy}") }
 }
 
-fn ending(called: &Called) -> Ending {
+fn ending(called: &Called) -> Outcome {
     // All keys are strings, so this cannot fail.
     let json = serde_json::to_string(called).unwrap_or_default();
-    Ending::with_result(Ok(RenderedValue { json: Some(Ok(json)), ..RenderedValue::from_text(String::new()) }))
+    Outcome::with_result(Ok(RenderedValue {
+        json: Some(Ok(json)),
+        ..RenderedValue::from_text(String::new())
+    }))
 }
 
 fn answered(payload: &CallPayload) -> Called {

@@ -13,7 +13,8 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The full record of one run. Response profiles are applied when it is sent, never here.
+/// The full record of one run. Its guest reports the result, what it printed, fuel, memory and prelude; its account adds
+/// the rest. Response profiles are applied when it is sent, never here.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The answer, or the failure.
@@ -35,39 +36,10 @@ pub struct Outcome {
     pub prelude_trace: Option<Arc<Json>>,
 }
 
-/// The end of a run, as its guest reports it.
-#[derive(Debug)]
-pub struct Ending {
-    /// The answer, or the failure.
-    pub result: Result<RenderedValue, Failure>,
-    /// Printed lines, in order.
-    pub prints: Vec<String>,
-    /// Lines of the standard error of a script.
-    pub stderr: Vec<String>,
-    /// Fuel spent, if the guest uses fuel.
-    pub fuel: Option<u64>,
-    /// Peak of live logical bytes.
-    pub peak_bytes: u64,
-    /// Facts about its prelude.
-    pub prelude_trace: Option<Arc<Json>>,
-}
-
-impl Ending {
-    /// An ending with a result and nothing else.
-    pub fn with_result(result: Result<RenderedValue, Failure>) -> Ending {
-        let stderr = Vec::new();
-        Ending { result, prints: Vec::new(), stderr, fuel: None, peak_bytes: 0, prelude_trace: None }
-    }
-
-    /// An ending with a failure and nothing else.
-    pub fn failed(failure: Failure) -> Ending {
-        Ending::with_result(Err(failure))
-    }
-}
-
-impl From<Failure> for Ending {
-    fn from(failure: Failure) -> Ending {
-        Ending::failed(failure)
+#[doc(hidden)]
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Outcome {
+        Outcome::failed(failure)
     }
 }
 
@@ -88,21 +60,27 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a run that has ended: its ending, completed from its account.
+    /// An outcome with a result and nothing else.
     #[doc(hidden)]
-    pub fn from_ending(ending: Ending, account: &RunAccount) -> Outcome {
-        let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
-        let usage =
-            Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
-        let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
-        let call_totals = account.call_totals();
-        notes.extend(unreported_failures::remark(
-            &result,
-            &prints,
-            (&upstream_calls, &call_totals),
-            account.limits(),
-        ));
-        Outcome { result, prints, stderr, upstream_calls, call_totals, notes, usage, prelude_trace }
+    pub fn with_result(result: Result<RenderedValue, Failure>) -> Outcome {
+        Outcome { result, ..Outcome::default() }
+    }
+
+    /// An outcome with a failure and nothing else.
+    #[doc(hidden)]
+    pub fn failed(failure: Failure) -> Outcome {
+        Outcome::with_result(Err(failure))
+    }
+
+    /// Adds what the account of the run knows: its calls, its notes and how long it took.
+    pub(super) fn complete(&mut self, account: &RunAccount) {
+        self.usage.duration = account.elapsed();
+        self.usage.upstream_calls = account.calls_made();
+        self.upstream_calls = account.take_ledger();
+        self.call_totals = account.call_totals();
+        self.notes = account.take_notes();
+        let calls = (&*self.upstream_calls, &self.call_totals);
+        self.notes.extend(unreported_failures::remark(&self.result, &self.prints, calls, account.limits()));
     }
 }
 

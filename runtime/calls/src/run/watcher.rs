@@ -3,10 +3,10 @@
 use super::account::RunAccount;
 use super::client::ProgressListener;
 pub use super::ledger::OpenCallRecord;
-use super::limits::Limits;
-use super::outcome::{CallRecord, Ending, Failure, Outcome};
+use super::outcome::{CallRecord, Failure, Outcome};
 use super::release::{clean_call, clean_name, release};
 use super::totals::CallTotals;
+use crate::journal::OutcomeRecord;
 use ptc_base::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
 use std::fmt;
@@ -88,24 +88,27 @@ pub struct Recipient {
     /// How many ended calls it has been notified of.
     calls_ended: u64,
     interrupt: Interrupt,
-    limits: Limits,
     secrets: SecretRegistry,
 }
 
 impl Recipient {
-    /// The recipient of a run with this interrupt and these limits.
-    pub fn new(
-        mut watcher: Box<dyn RunWatcher>,
-        interrupt: Interrupt,
-        limits: Limits,
-        secrets: SecretRegistry,
-    ) -> Recipient {
+    /// The recipient of a run with this interrupt.
+    pub fn new(mut watcher: Box<dyn RunWatcher>, interrupt: Interrupt, secrets: SecretRegistry) -> Recipient {
         let reported = watcher.follows().then(Reported::default);
-        Recipient { watcher: Some(watcher), reported, calls_ended: 0, interrupt, limits, secrets }
+        Recipient { watcher: Some(watcher), reported, calls_ended: 0, interrupt, secrets }
     }
 
-    /// Delivers the outcome, with secrets redacted.
-    pub fn send(mut self, mut outcome: Outcome) {
+    /// Ends a run: cancels its calls that are under way, completes its outcome, and delivers it with secrets redacted.
+    /// Only the first end of a run counts.
+    pub fn finish(&mut self, account: &RunAccount, mut outcome: Outcome) {
+        if self.watcher.is_none() {
+            return;
+        }
+        account.cancel_calls();
+        outcome.complete(account);
+        if let Some(journal) = account.journal() {
+            journal.outcome(OutcomeRecord::from(&outcome));
+        }
         self.follow(&outcome.prints, |known| {
             outcome.upstream_calls.get(known..).unwrap_or_default().to_vec()
         });
@@ -229,8 +232,7 @@ impl Drop for Recipient {
             Some(_) => Failure::cancelled(),
             None => Failure::defect("the program could not be started"),
         };
-        let account = RunAccount::new(self.limits, self.interrupt.clone());
-        let mut outcome = Outcome::from_ending(Ending::failed(failure), &account);
+        let mut outcome = Outcome::failed(failure);
         release(&mut outcome, &self.secrets);
         watcher.ended(outcome);
     }

@@ -1,12 +1,11 @@
 //! Runs on the I/O runtime. Each is one task, which holds the account of its run and watches its deadline.
 
 use super::queue::RunHandle;
-use super::work::finish;
 use crate::guest::AsyncRun;
 use ptc_base::tasks::{self, TaskOwner, contained, panic_text};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::limits::Limits;
-use ptc_calls::run::outcome::{Ending, Failure};
+use ptc_calls::run::outcome::{Failure, Outcome};
 use ptc_calls::run::watcher::Recipient;
 use ptc_vm::InterruptKind;
 use std::pin::pin;
@@ -61,13 +60,13 @@ async fn drive(
 ) {
     let account = Arc::new(RunAccount::new(limits, handle.interrupt.clone()));
     // A defect of the work or of the watcher leaves the account, so the outcome has the calls that were made.
-    let ending = contained(Box::pin(go_through(run, &account, &handle, &mut recipient, stopping))).await;
-    let ending = ending.unwrap_or_else(|panic| {
+    let outcome = contained(Box::pin(go_through(run, &account, &handle, &mut recipient, stopping))).await;
+    let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         tracing::error!(panic = text, "a run hit a defect");
-        Ending::failed(Failure::defect(&format!("internal defect: {text}")))
+        Outcome::failed(Failure::defect(&format!("internal defect: {text}")))
     });
-    end(account, recipient, ending).await;
+    end(account, recipient, outcome).await;
 }
 
 /// Does the work of a run. What the run holds is released before this returns, so before its caller hears of the end.
@@ -77,12 +76,12 @@ async fn go_through(
     handle: &RunHandle,
     recipient: &mut Recipient,
     stopping: watch::Receiver<bool>,
-) -> Ending {
+) -> Outcome {
     recipient.entered(account);
     recipient.begun();
     let cancelled = Arc::new(Notify::new());
     if !handle.pin_to_io(&cancelled) {
-        return Ending::failed(Failure::cancelled());
+        return Outcome::failed(Failure::cancelled());
     }
     run.introduce(account);
     let AsyncRun { work, interrupted, .. } = run;
@@ -109,13 +108,13 @@ async fn go_through(
 
 /// Ends a run. A large outcome is redacted and written on a thread for blocking work: other runs and connections need
 /// this one.
-async fn end(account: Arc<RunAccount>, recipient: Recipient, ending: Ending) {
-    let bytes = ending.result.as_ref().map_or(0, |value| value.text.len())
-        + ending.prints.iter().chain(&ending.stderr).map(String::len).sum::<usize>();
+async fn end(account: Arc<RunAccount>, mut recipient: Recipient, outcome: Outcome) {
+    let bytes = outcome.result.as_ref().map_or(0, |value| value.text.len())
+        + outcome.prints.iter().chain(&outcome.stderr).map(String::len).sum::<usize>();
     if bytes <= MOST_HERE {
-        return finish(&account, recipient, ending);
+        return recipient.finish(&account, outcome);
     }
-    tasks::blocking(TaskOwner::Run, move |_| finish(&account, recipient, ending)).await;
+    tasks::blocking(TaskOwner::Run, move |_| recipient.finish(&account, outcome)).await;
 }
 
 /// Waits until the run is interrupted: by its caller, by its deadline, or because the runtime shuts down.

@@ -43,9 +43,8 @@ impl Dispatcher {
         watcher: Box<dyn RunWatcher>,
         queued: Instant,
     ) -> Submitted {
-        let (handle, recipient) = self.begin(limits, watcher);
-        let job =
-            Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient: Some(recipient), queued });
+        let (handle, recipient) = self.begin(watcher);
+        let job = Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient, queued });
         match worker {
             WorkerChoice::Any => self.queue.submit(job),
             WorkerChoice::Worker(worker) => self.queue.submit_to(worker, job),
@@ -60,14 +59,14 @@ impl Dispatcher {
         run: AsyncRun,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
-        let (handle, recipient) = self.begin(limits, watcher);
+        let (handle, recipient) = self.begin(watcher);
         self.async_runs.start(run, limits, handle.clone(), recipient);
         Submitted { handle }
     }
 
-    fn begin(&self, limits: Limits, watcher: Box<dyn RunWatcher>) -> (Arc<RunHandle>, Recipient) {
+    fn begin(&self, watcher: Box<dyn RunWatcher>) -> (Arc<RunHandle>, Recipient) {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, self.secrets.clone());
+        let recipient = Recipient::new(watcher, handle.interrupt.clone(), self.secrets.clone());
         (handle, recipient)
     }
 }

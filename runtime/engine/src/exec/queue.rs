@@ -19,8 +19,7 @@ pub(crate) struct QueuedRun {
     pub(crate) handle: Arc<RunHandle>,
     pub(crate) limits: Limits,
     pub(crate) make: MakeGuest,
-    /// Taken by the worker that begins the run.
-    pub(crate) recipient: Option<Recipient>,
+    pub(crate) recipient: Recipient,
     pub(crate) queued: Instant,
 }
 

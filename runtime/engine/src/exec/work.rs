@@ -3,11 +3,10 @@
 //! freeing it.
 
 use super::coroutine::{PREEMPTION, Task};
-use super::queue::{Inbox, QueuedRun};
-use crate::guest::{CallId, Guest, GuestContext, Port, Progress, Reply};
-use ptc_calls::journal::OutcomeRecord;
+use super::queue::{Inbox, QueuedRun, RunHandle};
+use crate::guest::{CallId, Guest, GuestContext, MakeGuest, Port, Progress, Reply};
 use ptc_calls::run::account::RunAccount;
-use ptc_calls::run::outcome::{Ending, Failure, Outcome};
+use ptc_calls::run::outcome::{Failure, Outcome};
 use ptc_calls::run::watcher::Recipient;
 use ptc_vm::InterruptKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,8 +20,8 @@ pub(crate) struct Work {
     stage: Stage,
     /// Replies to its calls that it has not processed.
     pub(crate) replies: Vec<(CallId, Reply)>,
-    /// Receives its progress and outcome; `None` once it has ended.
-    recipient: Option<Recipient>,
+    /// Receives its progress and outcome.
+    recipient: Recipient,
     /// Its watcher has been notified that it waits.
     waits: bool,
 }
@@ -41,7 +40,8 @@ pub(crate) enum Needs {
 enum Stage {
     /// Not begun.
     New {
-        job: Box<QueuedRun>,
+        handle: Arc<RunHandle>,
+        make: MakeGuest,
         inbox: Arc<Inbox>,
         port: Rc<Port>,
     },
@@ -53,16 +53,14 @@ enum Stage {
 impl Work {
     /// A run that begins with its first quantum.
     pub(crate) fn new(
-        mut job: Box<QueuedRun>,
+        job: Box<QueuedRun>,
         account: Arc<RunAccount>,
         inbox: &Arc<Inbox>,
         port: Rc<Port>,
     ) -> Work {
-        let mut recipient = job.recipient.take();
-        if let Some(recipient) = &mut recipient {
-            recipient.entered(&account);
-        }
-        let stage = Stage::New { job, inbox: inbox.clone(), port };
+        let QueuedRun { handle, make, mut recipient, .. } = *job;
+        recipient.entered(&account);
+        let stage = Stage::New { handle, make, inbox: inbox.clone(), port };
         Work { account, stage, replies: Vec::new(), recipient, waits: false }
     }
 
@@ -73,37 +71,6 @@ impl Work {
             Stage::New { .. } | Stage::Over => 0,
         }
     }
-
-    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, port: Rc<Port>) {
-        if let Some(recipient) = &mut self.recipient {
-            recipient.begun();
-        }
-        let QueuedRun { handle, make, .. } = job;
-        if !handle.pin(inbox) {
-            return self.finish(Ending::failed(Failure::cancelled()));
-        }
-        match make(GuestContext { account: self.account.clone(), port, preemption: PREEMPTION }) {
-            Ok(guest) => self.stage = Stage::Begun(guest),
-            Err(ending) => self.finish(*ending),
-        }
-    }
-
-    /// Gives the caller the outcome and cancels calls that are under way.
-    fn finish(&mut self, ending: Ending) {
-        if let Some(recipient) = self.recipient.take() {
-            finish(&self.account, recipient, ending);
-        }
-    }
-}
-
-/// Ends a run: cancels its calls that are under way, and gives its caller the outcome.
-pub(super) fn finish(account: &RunAccount, recipient: Recipient, ending: Ending) {
-    account.cancel_calls();
-    let outcome = Outcome::from_ending(ending, account);
-    if let Some(journal) = account.journal() {
-        journal.outcome(OutcomeRecord::from(&outcome));
-    }
-    recipient.send(outcome);
 }
 
 impl Task for Work {
@@ -111,15 +78,22 @@ impl Task for Work {
 
     fn run(&mut self) -> Needs {
         if matches!(self.stage, Stage::New { .. })
-            && let Stage::New { job, inbox, port } = std::mem::replace(&mut self.stage, Stage::Over)
+            && let Stage::New { handle, make, inbox, port } = std::mem::replace(&mut self.stage, Stage::Over)
         {
-            self.begin(*job, &inbox, port);
+            self.recipient.begun();
+            let account = self.account.clone();
+            let made = match handle.pin(&inbox) {
+                true => make(GuestContext { account, port, preemption: PREEMPTION }),
+                false => Err(Box::new(Outcome::failed(Failure::cancelled()))),
+            };
+            match made {
+                Ok(guest) => self.stage = Stage::Begun(guest),
+                Err(outcome) => self.recipient.finish(&self.account, *outcome),
+            }
         }
         let Stage::Begun(guest) = &mut self.stage else { return Needs::Nothing };
-        if std::mem::take(&mut self.waits)
-            && let Some(recipient) = &mut self.recipient
-        {
-            recipient.resumed();
+        if std::mem::take(&mut self.waits) {
+            self.recipient.resumed();
         }
         for (call, reply) in std::mem::take(&mut self.replies) {
             guest.answer(call, reply);
@@ -128,24 +102,20 @@ impl Task for Work {
             self.account.interrupt(InterruptKind::Deadline);
         }
         let progress = guest.advance();
-        if let Some(recipient) = &mut self.recipient {
-            if recipient.follows() {
-                recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
-            }
-            recipient.calls_ended(self.account.calls_answered());
+        if self.recipient.follows() {
+            self.recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
         }
+        self.recipient.calls_ended(self.account.calls_answered());
         match progress {
             Progress::Ready => Needs::Turn,
             Progress::Waiting => {
                 self.waits = true;
                 let held = self.live_bytes() + self.account.held_bytes();
-                if let Some(recipient) = &mut self.recipient {
-                    recipient.suspended(held);
-                }
+                self.recipient.suspended(held);
                 Needs::Reply
             }
-            Progress::Finished(ending) => {
-                self.finish(*ending);
+            Progress::Finished(outcome) => {
+                self.recipient.finish(&self.account, *outcome);
                 if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
                     guest.close();
                 }
@@ -155,7 +125,7 @@ impl Task for Work {
     }
 
     fn abandon(&mut self, message: &str) -> Needs {
-        self.finish(Ending::failed(Failure::defect(message)));
+        self.recipient.finish(&self.account, Outcome::failed(Failure::defect(message)));
         if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
             let freed = catch_unwind(AssertUnwindSafe(|| guest.close()));
             if freed.is_err() {

@@ -3,17 +3,17 @@
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::client::CallingClient;
 use ptc_calls::run::limits::Limits;
-use ptc_calls::run::outcome::{Ending, Failure, FailureKind};
+use ptc_calls::run::outcome::{Failure, FailureKind, Outcome};
 use ptc_calls::run::trace::TraceContext;
 use ptc_vm::{InterruptKind, Reason};
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// The work of a run, up to its end.
-pub(crate) type AsyncWork = Pin<Box<dyn Future<Output = Ending> + Send>>;
+pub(crate) type AsyncWork = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// The end of a run that was interrupted.
-type Interrupted = Box<dyn FnOnce(InterruptKind, &Limits) -> Ending + Send>;
+type Interrupted = Box<dyn FnOnce(InterruptKind, &Limits) -> Outcome + Send>;
 
 /// What a run on the I/O runtime does. `Runtime::submit_async` starts it.
 pub struct AsyncRun {
@@ -26,7 +26,7 @@ pub struct AsyncRun {
 impl AsyncRun {
     /// A run of this future. The future is dropped when the run is cancelled or out of time; then `interrupted`
     /// gives the ending.
-    pub fn new<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
+    pub fn new<W: Future<Output = Outcome> + Send + 'static, E: Into<Outcome>>(
         interrupted: impl FnOnce(InterruptKind, &Limits) -> E + Send + 'static,
         work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
     ) -> AsyncRun {

@@ -19,7 +19,7 @@ pub use port::{Port, TaskHandle};
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use ptc_base::spill::{LookError, Looked};
 use ptc_calls::run::account::{Held, RunAccount};
-use ptc_calls::run::outcome::Ending;
+use ptc_calls::run::outcome::Outcome;
 use ptc_vm::Preemption;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub trait Guest {
     /// Receives the reply to work that it handed out.
     fn answer(&mut self, call: CallId, reply: Reply);
 
-    /// The lines that it has printed so far, for those who follow the run; those of its [`Ending`] begin with
+    /// The lines that it has printed so far, for those who follow the run; those of its [`Outcome`] begin with
     /// them.
     fn printed(&self) -> &[String] {
         &[]
@@ -66,7 +66,7 @@ pub enum Progress {
     /// A reply.
     Waiting,
     /// Nothing: this is its end.
-    Finished(Box<Ending>),
+    Finished(Box<Outcome>),
 }
 
 /// Number of a piece of work, chosen by the guest that handed it out.
@@ -94,4 +94,4 @@ pub struct LookReply {
 }
 
 /// Makes a guest on the thread that it lives on. An error is the end of a run that could not begin.
-pub type MakeGuest = Box<dyn FnOnce(GuestContext) -> Result<Box<dyn Guest>, Box<Ending>> + Send>;
+pub type MakeGuest = Box<dyn FnOnce(GuestContext) -> Result<Box<dyn Guest>, Box<Outcome>> + Send>;

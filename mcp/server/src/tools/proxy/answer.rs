@@ -6,7 +6,7 @@
 use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
 use crate::answer::{CallSummary, Content, ToolResult};
-use ptc_calls::outcome::{Ending, Outcome, RenderedValue};
+use ptc_calls::outcome::{Outcome, RenderedValue};
 use ptc_calls::tools::visible::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -61,11 +61,11 @@ impl ProxyAnswer {
     }
 
     /// The ending of the run that made the answer.
-    pub(super) fn ending(self) -> Ending {
+    pub(super) fn ending(self) -> Outcome {
         // All keys are strings, so this cannot fail.
         let json = serde_json::to_string(&self).unwrap_or_default();
         let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::from_text(self.text) };
-        Ending::with_result(Ok(answer))
+        Outcome::with_result(Ok(answer))
     }
 
     /// Reads the answer from the outcome of its run.

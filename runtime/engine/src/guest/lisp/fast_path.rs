@@ -10,7 +10,7 @@ use super::Lisp;
 use super::pool::{self, Allowance, Prepared};
 use super::rendering::{self, may_have_media};
 use ptc_calls::run::options::RunOptions;
-use ptc_calls::run::outcome::{Completion, Ending, Outcome, RenderedValue};
+use ptc_calls::run::outcome::{Completion, Outcome, RenderedValue};
 use ptc_calls::run::release::release;
 use ptc_vm::print::{plain_into, pr_str_into};
 use ptc_vm::{Exit, Value};
@@ -30,12 +30,12 @@ const ALLOWED_BYTES: u64 = 512 << 10;
 const TINY_CONTEXT: usize = 4 << 10;
 
 /// The fuel of a run, if the next run of its program may use the fast path.
-pub(crate) fn was_tiny(ending: &Ending, options: &RunOptions, host_calls: bool) -> Option<u64> {
+pub(crate) fn was_tiny(outcome: &Outcome, options: &RunOptions, host_calls: bool) -> Option<u64> {
     let is_tiny = !host_calls
-        && ending.result.as_ref().is_ok_and(|answer| answer.media.is_empty())
-        && ending.peak_bytes <= TINY_BYTES
+        && outcome.result.as_ref().is_ok_and(|answer| answer.media.is_empty())
+        && outcome.usage.peak_bytes <= TINY_BYTES
         && is_tiny_context(options.context.as_deref());
-    ending.fuel.filter(|fuel| is_tiny && *fuel <= TINY_FUEL)
+    outcome.usage.fuel.filter(|fuel| is_tiny && *fuel <= TINY_FUEL)
 }
 
 fn is_tiny_context(context: Option<&str>) -> bool {

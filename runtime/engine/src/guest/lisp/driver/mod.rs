@@ -32,7 +32,7 @@ use ptc_calls::policy::ShownAnswer;
 use ptc_calls::run::account::CallTag;
 use ptc_calls::run::client::asker::CallOrigin;
 use ptc_calls::run::options::RunOptions;
-use ptc_calls::run::outcome::{Ending, Failure, RenderedValue};
+use ptc_calls::run::outcome::{Failure, Outcome, RenderedValue, Usage};
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Execution {
         mut options: RunOptions,
         session: Option<SessionRun>,
         guest: GuestContext,
-    ) -> Result<Box<dyn Guest>, Box<Ending>> {
+    ) -> Result<Box<dyn Guest>, Box<Outcome>> {
         if let Some(trace) = &options.trace {
             guest.account.set_trace(trace.clone());
         }
@@ -113,7 +113,7 @@ impl Execution {
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
         let refused = |failure| {
             let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
-            Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
+            Box::new(Outcome { prelude_trace, ..Outcome::failed(failure) })
         };
         // A recording has no session: the names of earlier programs are not in the journal of one.
         let is_journaled = session.is_none() || options.journal.is_some();
@@ -357,7 +357,7 @@ impl Execution {
         }
     }
 
-    fn fail(&mut self, fault: &Fault) -> Box<Ending> {
+    fn fail(&mut self, fault: &Fault) -> Box<Outcome> {
         let fault = &self.seen_from_program(fault);
         let mut failure = rendering::fault(fault, &self.source, &self.options);
         if fault.reason == Reason::Timeout
@@ -388,13 +388,14 @@ impl Execution {
         (count > 0).then(|| format!("Upstream calls still in flight: {count}: {}{more}", names.join(", ")))
     }
 
-    fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Ending> {
+    fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Outcome> {
         // Recorded in the order in which the calls began, and before work on them stops.
         self.guest.account.cancel_calls();
         self.in_flight.clear();
         self.isolate.remarks().for_each(|remark| self.guest.account.note(remark));
-        let (prints, fuel) = (self.isolate.prints(), Some(self.isolate.fuel_used()));
-        let peak_bytes = self.isolate.peak_bytes();
+        let prints = self.isolate.prints();
+        let (fuel, peak_bytes) = (Some(self.isolate.fuel_used()), self.isolate.peak_bytes());
+        let usage = Usage { fuel, peak_bytes, ..Usage::default() };
         let result = match self.session.take() {
             Some(mut session) => {
                 let settled = result.and_then(|answer| self.keep(&mut session, answer, &prints));
@@ -418,10 +419,9 @@ impl Execution {
             None => result,
         };
         let prelude_trace = self.environment.prelude().map(|prelude| prelude.trace().clone());
-        let stderr = Vec::new();
-        let ending = Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace };
-        self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
-        Box::new(ending)
+        let outcome = Outcome { result, prints, usage, prelude_trace, ..Outcome::default() };
+        self.program.set_tiny(fast_path::was_tiny(&outcome, &self.options, self.host_calls));
+        Box::new(outcome)
     }
 
     /// Commits what a program of a session has defined, if its answer is accepted.
