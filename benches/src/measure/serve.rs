@@ -6,7 +6,7 @@
 
 use crate::measure::programs::Program;
 use ptc_server::redact::RedactingWriter;
-use ptc_server::server::lines::{self, Input};
+use ptc_server::server::lines;
 use ptc_server::server::output::Output;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -45,7 +45,7 @@ pub fn echo(
     let output = Output::spawn(output)?;
     let mut out = Vec::with_capacity(2 * ENOUGH_OUTPUT);
     while let Some(batch) = input.blocking_recv() {
-        let Input::Lines(batch) = batch else { continue };
+        let Some(batch) = batch.into_bytes() else { continue };
         for line in lines::split(&batch) {
             let Ok(EchoRequest { id, method, params }) = serde_json::from_slice(line) else { continue };
             if method != "tools/call" || params.is_none() {

@@ -11,11 +11,14 @@ const READ_BYTES: usize = 64 << 10;
 /// Batches that may wait before the reader stops reading. A batch may be as long as the longest line.
 const BATCHES: usize = 4;
 
-/// What the reader found.
+/// What the reader found: whole lines that were read together, each with its newline except perhaps the last one of the
+/// input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Whole lines, each with its newline except perhaps the last one of the input.
-    Lines(Vec<u8>),
+    /// Lines of text, which mostly all lines are. They are validated as UTF-8 once.
+    Text(String),
+    /// Lines of which at least one is no text.
+    Bytes(Vec<u8>),
     /// A line over the cap was discarded.
     Oversize,
 }
@@ -45,7 +48,7 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
         pending.extend_from_slice(&part[..read]);
         if read == 0 {
             if !discarding && !pending.is_empty() {
-                send(Input::Lines(pending));
+                send(pending.into());
             }
             return;
         }
@@ -69,29 +72,36 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
             lines.drain(..end);
             discarding = false;
         }
-        if !lines.is_empty() && !send(Input::Lines(lines)) {
+        if !lines.is_empty() && !send(lines.into()) {
             return;
         }
     }
 }
 
-/// Whole lines that were read together. They are validated as UTF-8 once, since mostly all of them are.
-#[derive(Debug)]
-pub struct ReadLines(Result<String, Vec<u8>>);
-
-impl From<Vec<u8>> for ReadLines {
-    fn from(lines: Vec<u8>) -> ReadLines {
-        ReadLines(String::from_utf8(lines).map_err(|error| error.into_bytes()))
+impl From<Vec<u8>> for Input {
+    fn from(lines: Vec<u8>) -> Input {
+        String::from_utf8(lines).map_or_else(|error| Input::Bytes(error.into_bytes()), Input::Text)
     }
 }
 
-impl ReadLines {
-    /// The lines from byte `start` on, which must begin a line: each as text if it is UTF-8, with the offset of
-    /// the next.
+impl Input {
+    /// The lines; `None` for a line that was discarded.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        match self {
+            Input::Text(text) => Some(text.into_bytes()),
+            Input::Bytes(bytes) => Some(bytes),
+            Input::Oversize => None,
+        }
+    }
+
+    /// The lines from byte `start` on, which must begin a line: each as text, with the offset of the next. A line that is
+    /// no UTF-8, or was discarded, is `None`.
     pub fn lines_from(&self, start: usize) -> impl Iterator<Item = (Option<&str>, usize)> {
-        let (text, bytes) = match &self.0 {
-            Ok(text) => (Some(&text[start..]), &text.as_bytes()[start..]),
-            Err(bytes) => (None, &bytes[start..]),
+        let (text, bytes) = match self {
+            Input::Text(text) => (Some(&text[start..]), &text.as_bytes()[start..]),
+            Input::Bytes(bytes) => (None, &bytes[start..]),
+            // One line that is no text.
+            Input::Oversize => (None, &b"\xff"[start..]),
         };
         let mut begin = 0;
         split_ends(bytes).map(move |(line, end)| {
@@ -140,11 +150,11 @@ mod tests {
     fn read(pieces: &[&str], cap: usize) -> Vec<String> {
         let mut found = Vec::new();
         read_all(Pieces(pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect()), cap, |input| {
-            match input {
-                Input::Lines(lines) => {
+            match input.into_bytes() {
+                Some(lines) => {
                     found.extend(split(&lines).map(|line| String::from_utf8_lossy(line).into_owned()));
                 }
-                Input::Oversize => found.push("<oversize>".into()),
+                None => found.push("<oversize>".into()),
             }
             true
         });
@@ -161,7 +171,7 @@ mod tests {
     #[test]
     fn a_line_that_is_no_text_costs_only_itself() {
         let read = |bytes: &[u8], start| {
-            let batch = ReadLines::from(bytes.to_vec());
+            let batch = Input::from(bytes.to_vec());
             batch.lines_from(start).map(|(text, end)| (text.map(str::to_owned), end)).collect::<Vec<_>>()
         };
         let text = |text: &str, end| (Some(text.to_owned()), end);

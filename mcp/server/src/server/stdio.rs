@@ -6,7 +6,7 @@
 use super::connection::ClientConnection;
 use super::gate::Gate;
 use super::handler::Handler;
-use super::lines::{self, Input, ReadLines};
+use super::lines::{self, Input};
 use super::outbox::Lines;
 use super::output::Output;
 use crate::protocol::FrameError;
@@ -57,7 +57,7 @@ struct Loop<'l> {
     handler: Arc<Handler>,
     output: &'l Output,
     /// A batch that did not fit completely, and the offset of its first unread line.
-    unread: Option<(ReadLines, usize)>,
+    unread: Option<(Input, usize)>,
 }
 
 impl Loop<'_> {
@@ -84,7 +84,10 @@ impl Loop<'_> {
             let report = self.connection.next_report();
             let report_at = report.unwrap_or_else(Instant::now);
             tokio::select! {
-                batch = input.recv(), if open && self.reads() => self.take(batch),
+                batch = input.recv(), if open && self.reads() => match batch {
+                    Some(batch) => self.take_lines(batch, 0),
+                    None => self.connection.close(),
+                },
                 () = mailbox.arrival() => {}
                 () = self.output.progress() => {}
                 () = tokio::time::sleep_until(report_at), if report.is_some() => self.connection.report_progress(),
@@ -117,53 +120,42 @@ impl Loop<'_> {
             if !self.connection.is_open() {
                 return;
             }
-            if let Some((lines, at)) = self.unread.take() {
-                self.take_lines(lines, at);
+            if let Some((batch, at)) = self.unread.take() {
+                self.take_lines(batch, at);
             }
             if !self.reads() {
                 return;
             }
             let Ok(batch) = input.try_recv() else { return };
-            self.take(Some(batch));
+            self.take_lines(batch, 0);
         }
     }
 
-    fn take(&mut self, batch: Option<Input>) {
-        match batch {
-            None => self.connection.close(),
-            Some(Input::Oversize) => self.connection.reject(FrameError::Parse),
-            Some(Input::Lines(lines)) => self.take_lines(lines.into(), 0),
-        }
-    }
-
-    /// Takes the lines of a batch from offset `from` on, and stores those that do not fit.
-    fn take_lines(&mut self, lines: ReadLines, from: usize) {
-        if let Some(unread) = self.take_while_room(&lines, from) {
-            self.unread = Some((lines, unread));
-        }
-    }
-
-    /// Takes lines as long as there is room. Returns the offset of the first one that was not taken.
-    fn take_while_room(&mut self, lines: &ReadLines, from: usize) -> Option<usize> {
-        let mut next = from;
-        for (line, end) in lines.lines_from(from) {
-            let has_room = self.connection.has_room() && self.output.has_room();
-            if !has_room || line.is_some_and(|line| self.connection.must_wait(line)) {
-                return Some(next);
+    /// Takes the lines of a batch from offset `from` on as long as there is room, and stores the rest.
+    fn take_lines(&mut self, batch: Input, from: usize) {
+        let (mut next, mut has_room) = (from, true);
+        for (line, end) in batch.lines_from(from) {
+            has_room = self.connection.has_room()
+                && self.output.has_room()
+                && !line.is_some_and(|line| self.connection.must_wait(line));
+            if !has_room {
+                break;
             }
             match line {
                 Some(line) => self.connection.text(line),
                 None => self.connection.reject(FrameError::Parse),
             }
             if !self.connection.is_open() {
-                return None;
+                return;
             }
             if self.connection.outbox().pending() >= ENOUGH_OUTPUT {
                 self.flush();
             }
             next = end;
         }
-        None
+        if !has_room {
+            self.unread = Some((batch, next));
+        }
     }
 
     fn describe(&mut self, facts: &Facts) {

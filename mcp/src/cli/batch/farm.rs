@@ -13,7 +13,7 @@ use ptc_server::answer::outcome::OutcomeJson;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::progress;
 use ptc_server::redact::{self, Form, shapes};
-use ptc_server::server::lines::{self, Input};
+use ptc_server::server::lines;
 use ptc_server::server::mailbox::Mailbox;
 use ptc_server::server::output::Output;
 use ptc_server::tools::lisp_eval::Evaluator;
@@ -93,7 +93,7 @@ async fn put(job: &FarmJob) -> Result<(), Abort> {
     let mut input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     let (mut first, mut chunk, mut bytes) = (0, Vec::new(), 0);
     while let Some(batch) = input.recv().await {
-        let Input::Lines(text) = batch else {
+        let Some(text) = batch.into_bytes() else {
             return Err(Abort::usage(format!("a line is longer than {MAX_LINE_BYTES} bytes")));
         };
         for (line, _) in lines::split_ends(&text).filter(|(line, _)| !line.trim_ascii().is_empty()) {

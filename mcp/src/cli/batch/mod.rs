@@ -181,14 +181,14 @@ impl BatchRun<'_> {
     }
 
     fn take(&mut self, batch: Option<Input>, unread: &mut Option<(Vec<u8>, usize)>, open: &mut bool) {
-        match batch {
+        match batch.map(Input::into_bytes) {
             None => *open = false,
-            Some(Input::Oversize) if !self.shard.is_none_or(Shard::is_first) => {}
-            Some(Input::Oversize) => {
+            Some(None) if !self.shard.is_none_or(Shard::is_first) => {}
+            Some(None) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
                 self.refuse(RawValue::NULL, &message);
             }
-            Some(Input::Lines(lines)) => *unread = self.take_while_room(&lines).map(|next| (lines, next)),
+            Some(Some(lines)) => *unread = self.take_while_room(&lines).map(|next| (lines, next)),
         }
     }
 
