@@ -4,7 +4,7 @@ use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::watcher::RunWatcher;
 use ptc_server::answer::{Content, ToolResult};
-use ptc_server::protocol::Raw;
+use ptc_server::protocol::params::Params;
 use ptc_server::protocol::{Era, Id};
 use ptc_server::server::{
     ClientConnection, Gate, GateLimits, Handler, Outbox, ParkingLimits, Route, Surface,
@@ -54,9 +54,8 @@ impl Tool for Wait {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
-        let arguments: Value =
-            arguments.and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
+    fn begin(&self, params: &Params<'_>, _: &CallContext, reply: Responder<'_>) -> Begun {
+        let arguments = params.arguments_value();
         let Some(number) = arguments["number"].as_u64() else {
             return reply.with(&said(json!([{ "type": "text", "text": "`number` is required" }]), true));
         };

@@ -2,7 +2,7 @@
 //! client cannot be asked, and the answer says so.
 
 use crate::plain::{blocks, definition, text, texts};
-use ptc_server::protocol::Raw;
+use ptc_server::protocol::params::Params;
 use ptc_server::tools::{Begun, CallContext, Definition, Facts, Job, Responder, Tool};
 use serde_json::{Value, json};
 
@@ -98,9 +98,8 @@ impl Tool for AskingTool {
         definition("Asks its client", texts(self.arguments))
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, _: Responder<'_>) -> Begun {
-        let arguments: Value =
-            arguments.and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
+    fn begin(&self, params: &Params<'_>, _: &CallContext, _: Responder<'_>) -> Begun {
+        let arguments = params.arguments_value();
         let (method, question) = (self.method, (self.question)(&arguments).to_string());
         Begun::Run(Job::new(0, move |mut reporter| {
             reporter.begun();

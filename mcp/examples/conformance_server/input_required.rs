@@ -6,7 +6,8 @@ use crate::plain::{definition, text};
 use ptc_server::answer::{Content, ToolResult};
 use ptc_server::protocol::RpcError;
 use ptc_server::protocol::borrowed::Raw;
-use ptc_server::tools::{Begun, CallContext, CallInputs, Definition, Facts, Responder, Tool};
+use ptc_server::protocol::params::Params;
+use ptc_server::tools::{Begun, CallContext, Definition, Facts, Responder, Tool};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::SystemRandom;
 use serde_json::{Map, Value, json};
@@ -142,20 +143,16 @@ impl Tool for RoundsTool {
         true
     }
 
-    fn begin_with_inputs(
-        &self,
-        _: Option<Raw<'_>>,
-        inputs: &CallInputs<'_>,
-        _: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let mut round = match self.round(inputs.state) {
+    fn begin(&self, params: &Params<'_>, _: &CallContext, reply: Responder<'_>) -> Begun {
+        let mut round = match self.round(params.request_state) {
             Ok(round) => round,
             Err(error) => return Begun::Refused(Box::new(error)),
         };
-        let declared: Value =
-            inputs.capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let said = responses(inputs.responses);
+        let declared: Value = params
+            .declared_capabilities()
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        let said = responses(params.input_responses);
         // A client that has answered everything in a round goes on to the next one.
         if self.rounds.get(round).is_some_and(|asked| asked.keys().all(|name| said.contains_key(name))) {
             round += 1;
@@ -173,9 +170,5 @@ impl Tool for RoundsTool {
         let content =
             Content::InputRequired { requests: Box::new(requests.collect()), state: self.state(round) };
         reply.with(&ToolResult { is_error: false, content, structured: None }.into())
-    }
-
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        self.begin_with_inputs(arguments, &CallInputs::default(), call, reply)
     }
 }

@@ -1,13 +1,11 @@
 //! Tools of the conformance server that answer: at once, after a while, or with an error.
 
 use ptc_server::answer::{Content, ToolAnswer, ToolResult};
-use ptc_server::protocol::Raw;
 use ptc_server::protocol::RpcError;
 use ptc_server::protocol::log_level::LogLevel;
 use ptc_server::protocol::notify::LogMessage;
-use ptc_server::tools::{
-    Begun, CallContext, CallInputs, Definition, Facts, Job, Responder, Tool, ToolAnnotations,
-};
+use ptc_server::protocol::params::Params;
+use ptc_server::tools::{Begun, CallContext, Definition, Facts, Job, Responder, Tool, ToolAnnotations};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -177,15 +175,11 @@ impl Tool for PlainTool {
         }
     }
 
-    fn begin_with_inputs(
-        &self,
-        arguments: Option<Raw<'_>>,
-        inputs: &CallInputs<'_>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let declared: Value =
-            inputs.capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let declared: Value = params
+            .declared_capabilities()
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
         match &self.deed {
             Behaviour::Need(needed)
                 if needed
@@ -194,12 +188,6 @@ impl Tool for PlainTool {
             {
                 Begun::Refused(Box::new(RpcError::missing_capability(needed.clone())))
             }
-            _ => self.begin(arguments, call, reply),
-        }
-    }
-
-    fn begin(&self, _: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        match &self.deed {
             Behaviour::Say(said) => reply.with(&blocks(said, false)),
             Behaviour::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),
             Behaviour::Need(_) => reply.with(&text("everything needed is there")),

@@ -4,10 +4,8 @@ use crate::asking::form;
 use crate::input_required::{elicitation, responses};
 use crate::plain::{blocks, definition, text};
 use ptc_server::answer::{Content, ToolResult};
-use ptc_server::protocol::Raw;
-use ptc_server::tools::{
-    Begun, CallContext, CallInputs, Definition, Facts, Job, Reporter, Responder, TaskSupport, Tool,
-};
+use ptc_server::protocol::params::Params;
+use ptc_server::tools::{Begun, CallContext, Definition, Facts, Job, Reporter, Responder, TaskSupport, Tool};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -95,16 +93,9 @@ impl Tool for TaskTool {
         self.work == Work::AskFirst
     }
 
-    fn begin_with_inputs(
-        &self,
-        arguments: Option<Raw<'_>>,
-        inputs: &CallInputs<'_>,
-        _: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let arguments: Value =
-            arguments.and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
-        let said = responses(inputs.responses);
+    fn begin(&self, params: &Params<'_>, _: &CallContext, reply: Responder<'_>) -> Begun {
+        let arguments = params.arguments_value();
+        let said = responses(params.input_responses);
         if self.work == Work::AskFirst && said.is_empty() {
             let requests = json!({ "user_name": elicitation("What is your name?", "name", "string") });
             let requests = requests.as_object().cloned().unwrap_or_default();
@@ -121,9 +112,5 @@ impl Tool for TaskTool {
             let working = tokio::spawn(work(kind, arguments, said, reporter));
             Box::new(move || working.abort())
         }))
-    }
-
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        self.begin_with_inputs(arguments, &CallInputs::default(), call, reply)
     }
 }

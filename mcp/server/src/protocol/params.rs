@@ -110,6 +110,11 @@ impl<'a> Params<'a> {
             .map_err(|error| RpcError::invalid_params(&error.to_string()))
     }
 
+    /// The capabilities that a client without a handshake declares in every request.
+    pub fn declared_capabilities(&self) -> Option<Raw<'a>> {
+        self.meta.as_ref()?.client_capabilities
+    }
+
     /// The arguments of a call as a tree; null without any.
     pub fn arguments_value(&self) -> Value {
         self.arguments

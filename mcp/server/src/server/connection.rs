@@ -338,8 +338,7 @@ fn declared_features(message: &Message<'_, '_>) -> Option<Offered> {
     if !matches!(Era::from_params(params), Ok(Era::Stateless)) {
         return None;
     }
-    let capabilities = params.meta.as_ref().and_then(|meta| meta.client_capabilities);
-    Some(offered(capabilities.map(Raw::get).unwrap_or_default()))
+    Some(offered(params.declared_capabilities().map(Raw::get).unwrap_or_default()))
 }
 
 /// Declares the features of a client that repeats them in every call.

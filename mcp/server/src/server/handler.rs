@@ -10,7 +10,7 @@ use super::connection_state::{ConnectionState, offered};
 use super::detached::{
     self, AwaitedTask, Detach, DetachedLimits, DetachedRun, DetachedRuns, HandleKind, TaskReply,
 };
-use super::input_required::{CallKey, ResumedCall, inputs};
+use super::input_required::{CallKey, ResumedCall};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
 use super::result_writer::ResultWriter;
@@ -24,10 +24,7 @@ use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
 use crate::tools::session::SessionTable;
-use crate::tools::{
-    Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, Tool, ToolAnswer,
-};
-use ptc_calls::trace::TraceContext;
+use crate::tools::{Begun, CallContext, Facts, Job, Registry, Responder, SessionTag, Tool, ToolAnswer};
 use ptc_calls::watcher::RunView;
 use ptc_upstream::{ClientFeatures, Offered};
 use requested::RequestedCall;
@@ -35,12 +32,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// Methods of either era that are handled here. Parameters of any other method are passed to the offerings
-/// unread.
-const METHODS: [&str; 13] = [
-    "tools/call",
+/// Methods of either era, apart from `tools/call`, that are handled here. Parameters of any other method are passed to
+/// the offerings unread.
+const METHODS: [&str; 12] = [
     "tools/list",
     "server/discover",
     "subscriptions/listen",
@@ -274,7 +269,11 @@ impl Handler {
             Message::Notification { method, params } => return notification(method, params, state),
             Message::Response { .. } => return Action::None,
         };
-        match self.request(&id, method, params, state, out) {
+        let handled = match method {
+            "tools/call" => self.call(&id, params, state, out),
+            method => self.request(&id, method, params, state, out),
+        };
+        match handled {
             Ok(action) => action,
             Err(error) => {
                 out.refuse(&id, &error);
@@ -345,9 +344,6 @@ impl Handler {
         let params = params.map_err(|error| *error)?;
         let era = Era::from_params(params)?;
         let result = match (method, era) {
-            ("tools/call", era) => {
-                return self.call(&RequestedCall { id, params, era, connection: state }, out);
-            }
             ("tools/list", era) => {
                 // The list has one page, so no valid cursor exists.
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
@@ -464,40 +460,44 @@ impl Handler {
     }
 
     /// Begins a call of a tool, or goes on with a run after its client has answered.
-    fn call(&self, call: &RequestedCall<'_>, out: &mut impl Outbox) -> Result<Action, RpcError> {
+    fn call(
+        &self,
+        id: &Id<'_>,
+        params: Result<&Params<'_>, Box<RpcError>>,
+        connection: &ConnectionState,
+        out: &mut impl Outbox,
+    ) -> Result<Action, RpcError> {
+        let params = params.map_err(|error| *error)?;
+        let call = &RequestedCall { id, params, era: Era::from_params(params)?, connection };
         let log = call.log_level()?;
         let tool = self.registry.find(call.tool());
         let detach = self.detach(call, tool)?;
         let mut record = self.record(call, tool);
         if let Some(state) = call.request_state(tool) {
-            let (state, responses) = inputs(state, call.params)?;
-            let (progress, offered, key) = (call.progress(), call.offered(), call.key());
-            let detach = match detach {
-                Some(Detach::Later(handle, after)) => Some((handle, after)),
-                Some(Detach::AtOnce(handle)) => Some((handle, Duration::ZERO)),
-                None => None,
-            };
-            let ticket = call.ticket(record);
-            let resumed = ResumedCall { ticket, progress, offered, key, state, responses, detach };
-            return Ok(Action::Resume(Box::new(resumed)));
+            return call.resumed(state, call.ticket(record), detach).map(Action::Resume);
         }
         // A task that is over at once is a task all the same, if the client has asked for one.
         let (is_requested, mut end) =
             (matches!(&detach, Some(Detach::AtOnce(handle)) if handle.kind == HandleKind::Requested), None);
-        let trace = record.as_ref().map_or_else(|| call.trace(), |record| record.trace().cloned());
+        let context = self.context(call, log, record.as_ref());
         let mut write = |answer: &ToolAnswer<'_>| {
             match is_requested {
                 true => end = Some(detached::End::of(&answer.result)),
-                false => self.answer(call.id, call.era, answer, out),
+                false => self.answer(id, call.era, answer, out),
             }
             if let Some(record) = record.take() {
                 record.answered(answer);
             }
         };
-        let begun = self.begin(call, tool, log, trace, Responder::new(&mut write));
+        let reply = Responder::new(&mut write);
+        let begun = match tool {
+            None => reply.with(&self.unknown_tool(call.tool())),
+            Some(_) if connection.draining => reply.with(&self.shutting_down()),
+            Some(tool) => tool.begin(params, &context, reply),
+        };
         match (begun, detach) {
             (Begun::Answered(_), Some(Detach::AtOnce(handle))) if end.is_some() => {
-                let run = self.detached.ended_at_once(call.connection.owner, handle, end)?;
+                let run = self.detached.ended_at_once(connection.owner, handle, end)?;
                 self.handed_over(&call.ticket(None), &run, out);
                 Ok(Action::None)
             }
@@ -521,37 +521,24 @@ impl Handler {
         Some(recorder.begin(call.id, call.tool(), owner, arguments, version, call.trace()))
     }
 
-    /// Lets the tool begin, or refuses the call.
-    fn begin(
+    /// What a tool gets to know of a call, apart from its parameters.
+    fn context(
         &self,
         call: &RequestedCall<'_>,
-        tool: Option<&dyn Tool>,
         log: Option<LogLevel>,
-        trace: Option<TraceContext>,
-        reply: Responder<'_>,
-    ) -> Begun {
-        let Some(tool) = tool else { return reply.with(&self.unknown_tool(call.tool())) };
-        let RequestedCall { id, params, era, connection } = *call;
-        if connection.draining {
-            let message = "server is draining after shutdown; new tool calls are rejected";
-            return reply.with(&refused(self.profile, RefusalReason::ShuttingDown, message));
-        }
-        let context = CallContext {
+        record: Option<&OpenRecord>,
+    ) -> CallContext {
+        let connection = call.connection;
+        CallContext {
             owner: connection.owner,
             session: connection.session,
             profile: self.profile,
-            era,
+            era: call.era,
             log,
-            frame_bytes: self.results.frame_bytes(id),
+            frame_bytes: self.results.frame_bytes(call.id),
             logs_turns: self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()),
-            trace,
-        };
-        let inputs = CallInputs {
-            responses: params.input_responses,
-            state: params.request_state,
-            capabilities: call.capabilities(),
-        };
-        tool.begin_with_inputs(params.arguments, &inputs, &context, reply)
+            trace: record.map_or_else(|| call.trace(), |record| record.trace().cloned()),
+        }
     }
 
     /// Ends a client's session in all tools.
@@ -563,6 +550,11 @@ impl Handler {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
         refused(self.profile, RefusalReason::UnknownTool, message)
+    }
+
+    fn shutting_down(&self) -> ToolAnswer<'static> {
+        let message = "server is draining after shutdown; new tool calls are rejected";
+        refused(self.profile, RefusalReason::ShuttingDown, message)
     }
 }
 

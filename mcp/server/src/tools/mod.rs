@@ -42,7 +42,7 @@ pub use job::{Cancel, Job, Reporter, Started};
 pub use registry::Registry;
 
 use crate::answer::caps::Profile;
-use crate::protocol::borrowed::Raw;
+use crate::protocol::params::Params;
 use crate::protocol::{Era, RpcError, log_level::LogLevel};
 use ptc_calls::trace::TraceContext;
 use serde::Serialize;
@@ -61,21 +61,10 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Whether the tool makes the state that a client sends back ([`Tool::begin_with_inputs`]). Otherwise the
-    /// state belongs to a parked run.
+    /// Whether the tool makes the state that a client sends back (`Params::request_state`). Otherwise the state
+    /// belongs to a parked run.
     fn keeps_state(&self) -> bool {
         false
-    }
-
-    /// [`Tool::begin`] for a tool that asks its client for input; `inputs` has the client's answers.
-    fn begin_with_inputs(
-        &self,
-        arguments: Option<Raw<'_>>,
-        _: &CallInputs<'_>,
-        call: &CallContext,
-        reply: Responder<'_>,
-    ) -> Begun {
-        self.begin(arguments, call, reply)
     }
 
     /// Whether calls may go on without their requests, as tasks.
@@ -91,9 +80,10 @@ pub trait Tool: Send + Sync {
     /// A session of a client has ended. Drops what the tool retained for it.
     fn session_ended(&self, _: SessionTag) {}
 
-    /// Begins a call. `arguments` are the client's, unchecked. Runs on the thread that serves the connection,
-    /// so it must be quick; longer work is a job.
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
+    /// Begins a call with the client's parameters, of which nothing is checked. A client of 2026-07-28 also sends its
+    /// answers to [`crate::answer::Content::InputRequired`], by the names of the requests, and the state that was sent with
+    /// them. Runs on the thread that serves the connection, so it must be quick; longer work is a job.
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun;
 }
 
 /// Whether calls of a tool may be tasks, as MCP names it.
@@ -124,7 +114,7 @@ impl fmt::Display for CallOwner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionTag(pub u64);
 
-/// Facts about a call, apart from its arguments.
+/// Facts about a call, apart from its parameters.
 #[derive(Clone, Debug)]
 pub struct CallContext {
     /// The owner; never taken from an argument.
@@ -143,17 +133,6 @@ pub struct CallContext {
     pub logs_turns: bool,
     /// The client's trace that the call belongs to.
     pub trace: Option<TraceContext>,
-}
-
-/// Members of a call, apart from its arguments, that a client of 2026-07-28 sends.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallInputs<'a> {
-    /// Its answers to [`crate::answer::Content::InputRequired`], by the names of the requests.
-    pub responses: Option<Raw<'a>>,
-    /// The state that the client returned. It may have been changed on the way.
-    pub state: Option<Raw<'a>>,
-    /// The capabilities that the client declares.
-    pub capabilities: Option<Raw<'a>>,
 }
 
 /// The outcome of beginning a call.

@@ -39,7 +39,7 @@ impl Handler {
             tool: call.tool(),
             support: tool.task_support(),
             task: call.params.task,
-            capabilities: call.capabilities(),
+            capabilities: call.params.declared_capabilities(),
             offered: call.offered(),
         })
     }

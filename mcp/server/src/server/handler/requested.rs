@@ -8,10 +8,12 @@ use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::{Meta, Params};
 use crate::protocol::{Era, Id, Raw, RpcError, Version};
 use crate::server::connection_state::{ConnectionState, offered};
-use crate::server::input_required::CallKey;
+use crate::server::detached::Detach;
+use crate::server::input_required::{CallKey, ResumedCall, inputs};
 use crate::tools::Tool;
 use ptc_calls::trace::TraceContext;
 use ptc_upstream::Offered;
+use std::time::Duration;
 
 /// A request for a call of a tool, and the state of its connection.
 pub(super) struct RequestedCall<'r> {
@@ -51,15 +53,11 @@ impl<'r> RequestedCall<'r> {
         self.params.meta.as_ref()?.progress_token.and_then(ProgressToken::from_raw)
     }
 
-    pub(super) fn capabilities(&self) -> Option<Raw<'r>> {
-        self.params.meta.as_ref()?.client_capabilities
-    }
-
     /// The features that the client declares for upstream requests.
     pub(super) fn offered(&self) -> Offered {
         match self.era {
             Era::Handshake => self.connection.offered.unwrap_or_default(),
-            Era::Stateless => offered(self.capabilities().map(Raw::get).unwrap_or_default()),
+            Era::Stateless => offered(self.params.declared_capabilities().map(Raw::get).unwrap_or_default()),
         }
     }
 
@@ -71,6 +69,22 @@ impl<'r> RequestedCall<'r> {
     pub(super) fn request_state(&self, tool: Option<&dyn Tool>) -> Option<Raw<'r>> {
         let is_resumable = self.era == Era::Stateless && tool.is_some_and(|tool| !tool.keeps_state());
         self.params.request_state.filter(|state| is_resumable && state.get() != "null")
+    }
+
+    /// The parked run that this request goes on with.
+    pub(super) fn resumed(
+        &self,
+        state: Raw<'_>,
+        ticket: Ticket,
+        detach: Option<Detach>,
+    ) -> Result<Box<ResumedCall>, RpcError> {
+        let (state, responses) = inputs(state, self.params)?;
+        let (progress, offered, key) = (self.progress(), self.offered(), self.key());
+        let detach = detach.map(|detach| match detach {
+            Detach::Later(handle, after) => (handle, after),
+            Detach::AtOnce(handle) => (handle, Duration::ZERO),
+        });
+        Ok(Box::new(ResumedCall { ticket, progress, offered, key, state, responses, detach }))
     }
 
     pub(super) fn ticket(&self, record: Option<OpenRecord>) -> Ticket {

@@ -18,6 +18,7 @@ use crate::answer::profile::apply_with_text;
 use crate::answer::record::{EvalEnding, Record};
 use crate::answer::{CallSummary, RefusalReason, ToolResult, refused};
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use engines::OwnerEngines;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::Outcome;
@@ -181,8 +182,8 @@ impl Tool for ExecuteProgram {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let asked = match self.check(arguments, call) {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let asked = match self.check(params.arguments, call) {
             Ok(asked) => asked,
             Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),
         };

@@ -8,6 +8,7 @@ use crate::answer::caps::Profile;
 use crate::answer::record::run_options;
 use crate::answer::{RefusalReason, refused};
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::schema::output::Schema;
@@ -160,8 +161,8 @@ impl Tool for ExposedTool {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let text = arguments.map_or("{}", Raw::get);
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let text = params.arguments.map_or("{}", Raw::get);
         let (program, context) = match arguments::program(&self.export, &self.input, &self.name, text) {
             Ok(parts) => parts,
             Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),

@@ -16,7 +16,7 @@ use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer, ToolResult};
 use crate::observe::CallRecorder;
-use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use ptc_base::tasks::{self, TaskOwner};
 use question::Question;
 use serde_json::{Map, Value, json};
@@ -81,8 +81,8 @@ impl Tool for LispDebug {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let question = match Question::read(arguments) {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let question = match Question::read(params.arguments) {
             Ok(question) => question,
             Err(message) => return reply.with(&refused(&message)),
         };

@@ -20,7 +20,8 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::{CallSummary, RefusalReason, refused};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use arguments::{EvalCall, memo, read_context, schema_of};
 use ptc_calls::journal::Keepable;
 use ptc_calls::limits::Limits;
@@ -70,9 +71,9 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let EvalCall { program, context, schema, schema_text } =
-            match arguments::read(arguments, &self.limits) {
+            match arguments::read(params.arguments, &self.limits) {
                 Ok(call) => call,
                 Err(message) => {
                     return reply.with(&refused(call.profile, RefusalReason::ArgsError, message));

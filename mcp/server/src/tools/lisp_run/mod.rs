@@ -5,6 +5,7 @@ use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, T
 use crate::answer::caps::Profile;
 use crate::answer::{Content, RefusalReason, ToolResult, refused};
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use ptc_base::tasks::{self, TaskOwner};
 use serde::Deserialize;
 use serde_json::json;
@@ -126,8 +127,8 @@ impl Tool for LispRun {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let text = arguments.map_or("{}", Raw::get);
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let text = params.arguments.map_or("{}", Raw::get);
         let RunArguments { run_id, action, wait_ms } = match serde_json::from_str(text) {
             Ok(arguments) => arguments,
             Err(error) => {

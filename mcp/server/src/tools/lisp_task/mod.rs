@@ -26,6 +26,7 @@ use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::observe::payload::sha256;
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use prompts::PromptRecorder;
 use ptc_agent::{Agent, AgentLimits, Llm};
 use ptc_base::sync::Locked;
@@ -217,9 +218,9 @@ impl Tool for LispTask {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let most = self.0.settings.programs.max_context_bytes;
-        let request = match TaskRequest::read(arguments.map_or("{}", Raw::get), most) {
+        let request = match TaskRequest::read(params.arguments.map_or("{}", Raw::get), most) {
             Ok(request) => request,
             Err(message) => {
                 return reply.with(&data_answer(answer::failed("args_error", &message), Some("args_error")));

@@ -33,6 +33,7 @@ use super::{
 };
 use crate::answer::{CallSummary, RefusalReason};
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use answer::ProxyAnswer;
 use fields::{CallFields, ProxyAction};
 use ptc_base::tasks::{self, TaskOwner};
@@ -125,8 +126,8 @@ impl Tool for ProxyDispatch {
         self.storage.results.end(session);
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let given = match CallFields::read(arguments.map_or("{}", Raw::get)) {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let given = match CallFields::read(params.arguments.map_or("{}", Raw::get)) {
             Ok(given) => given,
             Err(message) => {
                 let answer = ProxyAnswer::error(RefusalReason::ArgsError.name(), message);

@@ -9,6 +9,7 @@ use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::{CallSummary, Content, SessionEntry, ToolResult};
 use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use crate::tools::job::{Cancel, Job, Reporter, follow};
 use crate::tools::lisp_eval::description::session_description;
 use crate::tools::log;
@@ -157,8 +158,9 @@ impl Tool for SessionEval {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let begun = self.check(arguments).and_then(|asked| Ok((self.start(call.owner, &asked.id)?, asked)));
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let begun =
+            self.check(params.arguments).and_then(|asked| Ok((self.start(call.owner, &asked.id)?, asked)));
         let (start, CheckedCall { program, context, schema, .. }) = match begun {
             Ok(begun) => begun,
             Err(fault) => return reply.with(&refused(&fault)),

@@ -24,7 +24,7 @@ pub(crate) use view::SessionFacts;
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::{CallSummary, Content, ToolResult};
-use crate::protocol::Raw;
+use crate::protocol::params::Params;
 use crate::redact;
 use arguments::{Fields, SessionFault, SessionReason};
 use preludes::RequestedPreludes;
@@ -227,9 +227,9 @@ impl Tool for BoundTool {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let owner = call.owner;
-        let answer = Fields::read(arguments).and_then(|fields| {
+        let answer = Fields::read(params.arguments).and_then(|fields| {
             if self.needs_store(owner, &fields) {
                 return Ok(SimpleAnswer::Later(self.reopened(owner, fields)));
             }
