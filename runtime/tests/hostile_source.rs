@@ -81,7 +81,7 @@ async fn cancellation_ends_a_compilation() {
     let (told, outcome) = std::sync::mpsc::channel();
     let mut options = limits(60_000, 8 << 30);
     options.limits.max_program_bytes = 10_000_000;
-    let run = runtime.submit(long(), options, Box::new(Told(told)));
+    let run = runtime.base().submit(long(), options, Box::new(Told(told)));
     // It ends, whether it is compiling by now or still in the queue.
     tokio::time::sleep(Duration::from_millis(20)).await;
     run.cancel();

@@ -95,7 +95,7 @@ async fn a_watcher_sees_suspensions_calls_and_the_end() {
     let program = "(def xs (mapv inc (range 1000)))
         [(:ok (tool/call 'fake/number)) (:ok (tool/call 'fake/fail)) (count xs)]";
     let (watcher, mut events) = watched();
-    runtime.submit(program, options(), watcher);
+    runtime.base().submit(program, options(), watcher);
     let mut seen = Vec::new();
     while let Some(event) = events.recv().await {
         seen.push(event);
@@ -116,14 +116,14 @@ async fn a_watcher_sees_suspensions_calls_and_the_end() {
 async fn a_cancelled_run_and_a_runtime_that_ends_give_an_outcome_too() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let (watcher, mut events) = watched();
-    let submitted = runtime.submit("(loop [] (recur))", options(), watcher);
+    let submitted = runtime.base().submit("(loop [] (recur))", options(), watcher);
     submitted.cancel();
     assert_eq!(ended(&mut events).await.result.unwrap_err().reason, Reason::Cancelled);
 
     let (watcher, mut events) = watched();
-    runtime.submit("(loop [] (recur))", options(), watcher);
+    runtime.base().submit("(loop [] (recur))", options(), watcher);
     let (late, mut late_events) = watched();
-    runtime.submit("(loop [] (recur))", options(), late);
+    runtime.base().submit("(loop [] (recur))", options(), late);
     runtime.shutdown().await;
     for events in [&mut events, &mut late_events] {
         assert_eq!(ended(events).await.result.unwrap_err().reason, Reason::Cancelled);

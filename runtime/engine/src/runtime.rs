@@ -250,24 +250,13 @@ impl Runtime {
         self.base.stream(source, options)
     }
 
-    /// Queues a program; its watcher is notified of its progress.
-    #[doc(hidden)]
-    pub fn submit(
-        &self,
-        source: impl Into<Arc<str>>,
-        options: RunOptions,
-        watcher: Box<dyn RunWatcher>,
-    ) -> Submitted {
-        self.base.submit(source, options, watcher)
-    }
-
     /// [`Runtime::run`] for any guest.
     #[doc(hidden)]
     pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
         Run::begin(|watcher| self.submit_guest(limits, guest, watcher))
     }
 
-    /// [`Runtime::submit`] for any guest.
+    /// [`Scope::submit`] for any guest.
     #[doc(hidden)]
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
         self.base.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, Instant::now())
@@ -279,7 +268,7 @@ impl Runtime {
         Run::begin(|watcher| self.submit_async(limits, run, watcher))
     }
 
-    /// [`Runtime::submit`] for work on the I/O runtime.
+    /// [`Scope::submit`] for work on the I/O runtime.
     #[doc(hidden)]
     pub fn submit_async(&self, limits: Limits, run: AsyncRun, watcher: Box<dyn RunWatcher>) -> Submitted {
         self.base.dispatcher.submit_async(limits, run, watcher)
@@ -288,6 +277,12 @@ impl Runtime {
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
     pub fn session(&self, limits: SessionLimits) -> Session {
         self.base.session(limits)
+    }
+
+    /// [`Runtime::base`], borrowed.
+    #[doc(hidden)]
+    pub fn scope(&self) -> &Scope {
+        &self.base
     }
 
     /// The scope of the whole runtime; [`Scope::with`] makes scopes with their own tools and namespaces.

@@ -408,7 +408,7 @@ impl Calls {
         } else {
             Box::new(JobReporter { slot, ticket, handler, mailbox, progress, caller, permit, answered })
         };
-        call.state = CallState::Started(StartedJob::new(job.start(reporter), memo));
+        call.state = CallState::Started(StartedJob::new((job.start)(reporter), memo));
         self.detach_later(slot, later);
     }
 
@@ -449,7 +449,7 @@ impl Calls {
         let caller = Some(CallingClient { asked: Some(call.requests()), ..caller });
         let (handler, permit, answered) = (self.handler.clone(), Some(permit), false);
         let reporter = InputRequiredReporter { call, handler, caller, permit, answered };
-        let Started { cancel, keeper } = job.start(Box::new(reporter));
+        let Started { cancel, keeper } = (job.start)(Box::new(reporter));
         run.set_cancel(Some(cancel));
         self.hand_over(slot, answer, run, (keeper, memo), out);
     }

@@ -23,7 +23,8 @@ pub struct Started {
 pub struct Job {
     memory_bytes: u64,
     memo: Option<String>,
-    start: Box<dyn FnOnce(Box<dyn Reporter>) -> Started + Send>,
+    /// Starts it. Must run on the thread that serves the connection, within its tokio runtime.
+    pub(crate) start: Box<dyn FnOnce(Box<dyn Reporter>) -> Started + Send>,
 }
 
 impl Job {
@@ -59,11 +60,6 @@ impl Job {
     /// Bytes that the job may hold while it runs.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
-    }
-
-    /// Starts the job. Must run on the thread that serves the connection, within its tokio runtime.
-    pub fn start(self, reporter: Box<dyn Reporter>) -> Started {
-        (self.start)(reporter)
     }
 }
 

@@ -142,7 +142,10 @@ impl Worker {
                 Some(NextRun::New) => {
                     let mut commitment = Commitment::default();
                     match self.queue.take(|job| may_begin(&self.resources, job, &mut commitment)) {
-                        Some(job) => self.begin(job, commitment),
+                        Some(job) => {
+                            let run = self.admit(job, commitment);
+                            self.turn(run);
+                        }
                         None => self.closed_until = Some(Instant::now() + MEMORY_PATIENCE),
                     }
                 }
@@ -157,7 +160,10 @@ impl Worker {
         let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
         let soon = Instant::now() + MEMORY_PATIENCE;
         match self.queue.take_or_idle(self.index, |job| may_begin(&self.resources, job, &mut commitment)) {
-            Found::Job(job) => self.begin(job, commitment),
+            Found::Job(job) => {
+                let run = self.admit(job, commitment);
+                self.turn(run);
+            }
             Found::Refused => self.inbox.wait(Some(deadline.map_or(soon, |deadline| deadline.min(soon)))),
             Found::Nothing => {
                 let until = if self.starved.is_empty() { deadline } else { Some(soon) };
@@ -207,12 +213,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    fn begin(&mut self, job: Box<QueuedRun>, commitment: Commitment) {
-        let run = self.admit(job, commitment);
-        self.turn(run);
-        self.watch(run);
     }
 
     /// Watches the deadline of a program from now on.
@@ -315,7 +315,10 @@ impl Worker {
                 self.queue.runnable(-1);
                 self.resources.commitments.rest(&mut program.commitment);
             }
-            Needs::Nothing => self.remove(run),
+            Needs::Nothing => return self.remove(run),
+        }
+        if program.watched.is_none() {
+            self.watch(run);
         }
     }
 

@@ -321,7 +321,7 @@ impl DetachedRuns {
                 permit: None,
                 answered: false,
             };
-            let Started { cancel, keeper } = job.start(Box::new(reporter));
+            let Started { cancel, keeper } = (job.start)(Box::new(reporter));
             handle.set_cancel(Some(cancel));
             if let Some(stored) = self.store(&handle, keeper, Some(memo)) {
                 tasks::spawn(TaskOwner::Process, stored);

@@ -48,7 +48,7 @@ impl Evaluator for Runtime {
     }
 
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {
-        let submitted = Runtime::submit(self, program, options, watcher);
+        let submitted = self.scope().submit(program, options, watcher);
         Box::new(move || submitted.cancel())
     }
 

@@ -296,7 +296,7 @@ impl BoundTool {
                 }
                 match answer {
                     Ok(SimpleAnswer::Now(answer)) => reporter.ended(&data_answer(answer)),
-                    Ok(SimpleAnswer::Later(job)) => drop(job.start(reporter)),
+                    Ok(SimpleAnswer::Later(job)) => drop((job.start)(reporter)),
                     Err(fault) => reporter.ended(&refused(&fault)),
                 }
             });
