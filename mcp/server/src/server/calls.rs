@@ -5,7 +5,7 @@
 
 use super::detached::{AwaitedTask, Detach, DetachedRun, Handle, HandleKind, Watcher};
 use super::gate::{Flow, JobPermit, PermitRequest, QueueFull, QueueHandle, Tenant};
-use super::handler::{AcceptedCall, Finished, Handler, Ticket};
+use super::handler::{AcceptedCall, Handler, Ticket};
 use super::input_required::{
     AttachedRequest, CallKey, ClientRequests, InputRequiredCall, InputRequiredReporter, ParkedCall,
     ParkedCalls, ResumedCall, input_requests, input_required,
@@ -254,8 +254,9 @@ impl Calls {
                     progress.flush(since, |report| out.send(Route::Request(id), report));
                 }
                 let answer = input_required(requests, state);
-                let Finished { answer, .. } = self.handler.finish(&mut request.ticket, &answer);
-                out.send(Route::Request(&request.ticket.id), answer);
+                for message in self.handler.finish(&mut request.ticket, &answer) {
+                    out.send(Route::Request(&request.ticket.id), message);
+                }
             }
             Err((parked, why)) => {
                 let (run, job, asked) = parked.resume();
@@ -326,20 +327,16 @@ impl Calls {
             }
             Event::InputRequired => self.park(slot, out),
             Event::Detached => self.follow(slot, out),
-            Event::Ended(finished) => {
+            Event::Ended(messages) => {
                 let Some(Accepted { id: Some(id), progress, .. }) = self.calls.remove(&slot) else { return };
                 self.ids.remove(id.as_json());
                 if let Some(progress) = progress {
                     progress.flush(now, |report| out.send(Route::Request(&id), report));
                 }
-                let Finished { log, answer } = finished.unwrap_or_else(|| Finished {
-                    log: Vec::new(),
-                    answer: ServerMessage::error(Some(&id), &RpcError::internal()),
-                });
-                for message in log {
+                let defect = || vec![ServerMessage::error(Some(&id), &RpcError::internal())];
+                for message in messages.unwrap_or_else(defect) {
                     out.send(Route::Request(&id), message);
                 }
-                out.send(Route::Request(&id), answer);
             }
         }
     }

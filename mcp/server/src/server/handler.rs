@@ -117,15 +117,6 @@ impl Ticket {
     }
 }
 
-/// The messages that answer a call.
-#[derive(Debug)]
-pub struct Finished {
-    /// Log notifications that precede the answer.
-    pub log: Vec<ServerMessage>,
-    /// The answer.
-    pub answer: ServerMessage,
-}
-
 /// An open `subscriptions/listen`.
 #[derive(Clone, Debug)]
 pub struct Subscription {
@@ -282,15 +273,16 @@ impl Handler {
         }
     }
 
-    /// Writes the messages that answer a call.
-    pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Finished {
+    /// Writes the messages that answer a call: log notifications, and last the answer.
+    pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Vec<ServerMessage> {
         let mut text = Vec::with_capacity(256);
         self.results.write(&ticket.id, ticket.era, &answer.result, &mut text);
-        let log = answer.log.iter().map(notify::log).collect();
+        let mut messages: Vec<ServerMessage> = answer.log.iter().map(notify::log).collect();
+        messages.push(ServerMessage::from_text(text));
         if let Some(record) = ticket.record.take() {
             record.answered(answer);
         }
-        Finished { log, answer: ServerMessage::from_text(text) }
+        messages
     }
 
     /// Sends the answer to a call.

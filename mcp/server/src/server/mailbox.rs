@@ -2,8 +2,9 @@
 //! has ended. Events are collected under one lock, with one wake-up for many.
 
 use super::gate::JobPermit;
-use super::handler::{Finished, Handler, Ticket};
+use super::handler::{Handler, Ticket};
 use super::progress::ProgressReporter;
+use crate::protocol::ServerMessage;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_base::sync::Locked;
 use ptc_calls::watcher::RunView;
@@ -28,8 +29,8 @@ pub enum Event {
     Detached,
     /// There are questions for a client that is asked in responses.
     InputRequired,
-    /// It has ended, with these messages. `None` after a defect.
-    Ended(Option<Finished>),
+    /// It has ended, with these messages, the answer last. `None` after a defect.
+    Ended(Option<Vec<ServerMessage>>),
 }
 
 /// Events for one reader, usually a connection.

@@ -47,6 +47,9 @@ impl Lines {
 
     /// Takes all bytes.
     pub fn take(&mut self) -> Vec<u8> {
+        if self.out.is_empty() {
+            return Vec::new();
+        }
         // The next batch will probably have the same size.
         let room = self.out.len().min(MOST_ROOM);
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
@@ -65,6 +68,11 @@ pub fn write_line(out: &mut impl Write, message: &ServerMessage) -> io::Result<(
 impl Outbox for Lines {
     fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.out);
+        self.out.push(b'\n');
+    }
+
+    fn send(&mut self, _: Route<'_>, message: ServerMessage) {
+        self.out.extend_from_slice(message.as_bytes());
         self.out.push(b'\n');
     }
 }

@@ -41,8 +41,11 @@ impl Output {
         Ok(Output { sender, state, finished })
     }
 
-    /// Queues bytes; never waits.
+    /// Queues bytes, if there are any; never waits.
     pub fn send(&self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
         self.state.behind.fetch_add(bytes.len(), Ordering::AcqRel);
         if self.sender.send(bytes).is_err() {
             self.state.closed.store(true, Ordering::Release);

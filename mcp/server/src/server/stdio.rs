@@ -102,11 +102,11 @@ impl Loop<'_> {
                 () = &mut stop, if open => self.connection.close(),
             }
             self.take_what_is_there(input);
-            self.flush();
+            self.output.send(self.connection.outbox().take());
             // Unread answers must not pile up: then neither more requests nor more jobs are started.
             self.connection.hold(!self.output.has_room());
         }
-        self.flush();
+        self.output.send(self.connection.outbox().take());
     }
 
     /// True when a request would be taken now.
@@ -149,7 +149,7 @@ impl Loop<'_> {
                 return;
             }
             if self.connection.outbox().pending() >= ENOUGH_OUTPUT {
-                self.flush();
+                self.output.send(self.connection.outbox().take());
             }
             next = end;
         }
@@ -163,12 +163,6 @@ impl Loop<'_> {
             Ok(true) => self.connection.tools_changed(),
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "the tool list could not be written"),
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.connection.outbox().pending() > 0 {
-            self.output.send(self.connection.outbox().take());
         }
     }
 }
