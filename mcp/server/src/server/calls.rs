@@ -63,7 +63,7 @@ struct Accepted {
 
 enum CallState {
     /// Waits for a permit.
-    Waiting(Box<Waiting>),
+    Waiting(Box<AcceptedCall>, PermitRequest),
     Started(StartedJob),
     /// It goes on without its request, which is answered once that is stored.
     HandedOver(Ticket, Arc<DetachedRun>),
@@ -84,14 +84,6 @@ impl StartedJob {
     fn new(started: Started, memo: Option<String>) -> StartedJob {
         StartedJob { cancel: Some(started.cancel), keeper: started.keeper, memo }
     }
-}
-
-struct Waiting {
-    ticket: Ticket,
-    job: Job,
-    request: PermitRequest,
-    caller: Option<CallingClient>,
-    detach: Option<Detach>,
 }
 
 impl Accepted {
@@ -165,27 +157,29 @@ impl Calls {
     }
 
     /// Admits a call with a message of `bytes` bytes. It hands the ticket back when there is no room.
-    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, QueueFull)> {
-        let AcceptedCall { ticket, job, progress, offered, key, detach } = call;
+    pub(super) fn admit(
+        &mut self,
+        mut call: Box<AcceptedCall>,
+        bytes: usize,
+    ) -> Result<(), (Ticket, QueueFull)> {
         let full = self.full();
         if full == Some(QueueFull::Server) {
-            return Err((ticket, QueueFull::Server));
+            return Err((call.ticket, QueueFull::Server));
         }
         let slot = self.next_slot();
-        let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
+        let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes: call.job.memory_bytes() };
         match full {
             None => self.gate.request_permit(request),
             Some(_) => {
                 if let Err(full) = self.gate.displace_last(request) {
-                    return Err((ticket, full));
+                    return Err((call.ticket, full));
                 }
             }
         }
-        let id = ticket.id.clone();
+        let id = call.ticket.id.clone();
         self.ids.insert(id.clone(), slot);
-        let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
-        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller, detach }));
-        let progress = progress.map(ProgressFeed::new);
+        let (progress, key) = (call.progress.take().map(ProgressFeed::new), call.key.take());
+        let state = CallState::Waiting(call, request);
         self.calls.insert(slot, Accepted { progress, key, ..Accepted::new(id, state) });
         Ok(())
     }
@@ -281,7 +275,7 @@ impl Calls {
         call.id = None;
         call.progress = None;
         match &mut call.state {
-            CallState::Waiting(_) => {
+            CallState::Waiting(..) => {
                 self.calls.remove(&slot);
                 self.gate.withdraw(slot);
             }
@@ -306,7 +300,7 @@ impl Calls {
             Event::Displaced => {
                 self.gate.forget(slot);
                 let Some(call) = self.calls.remove(&slot) else { return };
-                if let (Some(id), CallState::Waiting(waiting)) = (call.id, call.state) {
+                if let (Some(id), CallState::Waiting(waiting, _)) = (call.id, call.state) {
                     self.ids.remove(id.as_json());
                     self.handler.refuse(
                         waiting.ticket,
@@ -371,17 +365,18 @@ impl Calls {
         self.gate.forget(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
         if self.gate.is_held() {
-            if let CallState::Waiting(waiting) = &call.state {
-                self.gate.requeue(waiting.request, permit);
+            if let CallState::Waiting(_, request) = &call.state {
+                self.gate.requeue(*request, permit);
             }
             return;
         }
-        let CallState::Waiting(waiting) =
+        let CallState::Waiting(waiting, _) =
             std::mem::replace(&mut call.state, CallState::Started(StartedJob::default()))
         else {
             return;
         };
-        let Waiting { ticket, job, caller, detach, .. } = *waiting;
+        let AcceptedCall { ticket, job, offered, detach, .. } = *waiting;
+        let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
         let memo = job.memo().map(str::to_owned);
         let later = match detach {
             Some(Detach::AtOnce(handle)) => {
@@ -523,7 +518,7 @@ impl Calls {
                 true
             }
             CallState::Awaiting(awaited) => awaited.follow(out),
-            CallState::Waiting(_) | CallState::Started(_) => false,
+            CallState::Waiting(..) | CallState::Started(_) => false,
         };
         if is_done && let Some(Accepted { id: Some(id), state, .. }) = self.calls.remove(&slot) {
             self.ids.remove(id.as_json());

@@ -216,7 +216,7 @@ impl<O: Outbox> ClientConnection<O> {
                 self.calls.resume(*call, &mut self.outbox);
                 self.take_events();
             }
-            Action::Run(call) => match self.calls.admit(*call, text.len()) {
+            Action::Run(call) => match self.calls.admit(call, text.len()) {
                 // It may have been admitted already.
                 Ok(()) => self.take_events(),
                 Err((ticket, _)) => {

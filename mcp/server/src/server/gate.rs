@@ -80,7 +80,8 @@ struct GateState {
 #[derive(Debug)]
 struct TenantQueue {
     number: u64,
-    queue: BTreeMap<Rank, Queued>,
+    /// Requests, each with the mailbox that is notified when it is admitted.
+    queue: BTreeMap<Rank, (PermitRequest, Arc<Mailbox>)>,
     /// Length of `queue`, readable without the lock.
     queued: Arc<AtomicUsize>,
     /// The round of the request that was started last.
@@ -112,13 +113,6 @@ impl Default for Flow {
         // No tenant has this number.
         Flow { last: Mutex::new((u64::MAX, 0)) }
     }
-}
-
-/// A queued request, and the mailbox that is notified when it is admitted.
-#[derive(Debug)]
-struct Queued {
-    request: PermitRequest,
-    mailbox: Arc<Mailbox>,
 }
 
 /// How much one tenant may have in the server at once.
@@ -262,7 +256,7 @@ impl Gate {
 
     /// Grants the permits that are free.
     fn fill(self: &Arc<Gate>, state: &mut GateState) {
-        while let Some((tenant, rank, Queued { request, mailbox })) = self.next(state) {
+        while let Some((tenant, rank, (request, mailbox))) = self.next(state) {
             self.note_dequeued(&request);
             state.started += 1;
             state.ahead += 1;
@@ -274,7 +268,7 @@ impl Gate {
     }
 
     /// Takes the next request from its queue, if a job may start.
-    fn next(&self, state: &mut GateState) -> Option<(u64, Rank, Queued)> {
+    fn next(&self, state: &mut GateState) -> Option<(u64, Rank, (PermitRequest, Arc<Mailbox>))> {
         if state.started >= self.limits.jobs
             || state.ahead >= MOST_AHEAD
             || self.queued.load(Ordering::Relaxed) == 0
@@ -288,9 +282,7 @@ impl Gate {
             let index = (state.next + step) % count;
             let entry = &mut state.tenants[index];
             let may_start = !entry.held && entry.started < entry.limits.jobs;
-            let Some((_, Queued { request: first, .. })) =
-                entry.queue.first_key_value().filter(|_| may_start)
-            else {
+            let Some((_, (first, _))) = entry.queue.first_key_value().filter(|_| may_start) else {
                 continue;
             };
             let weighs = first.memory_bytes > 0;
@@ -386,7 +378,7 @@ impl QueueHandle {
             entry.requests += 1;
             let rank = Rank { round: flow.next(tenant.number, entry.round), number: entry.requests };
             queued_slots.insert(request.slot, rank);
-            entry.queue.insert(rank, Queued { request, mailbox: mailbox.clone() });
+            entry.queue.insert(rank, (request, mailbox.clone()));
         });
     }
 
@@ -405,7 +397,7 @@ impl QueueHandle {
         });
         let Some(last) = rank else { return Err(QueueFull::Tenant) };
         self.tenant.change(|gate, entry| {
-            if let Some(Queued { request, mailbox }) = entry.queue.remove(&last) {
+            if let Some((request, mailbox)) = entry.queue.remove(&last) {
                 gate.note_dequeued(&request);
                 mailbox.push((request.slot, Event::Displaced));
             }
@@ -420,7 +412,7 @@ impl QueueHandle {
         tenant.change(|gate, entry| {
             gate.note_queued(&request);
             queued_slots.insert(request.slot, unused.rank);
-            entry.queue.insert(unused.rank, Queued { request, mailbox: mailbox.clone() });
+            entry.queue.insert(unused.rank, (request, mailbox.clone()));
         });
         drop(unused);
     }
@@ -454,7 +446,7 @@ impl QueueHandle {
         self.tenant.change(|gate, entry| {
             for rank in ranks {
                 // A rank belongs to one request only, but that request may have left the queue.
-                if let Some(Queued { request, .. }) = entry.queue.remove(&rank) {
+                if let Some((request, _)) = entry.queue.remove(&rank) {
                     gate.note_dequeued(&request);
                 }
             }

@@ -391,7 +391,7 @@ impl Post<'_> {
             Action::Run(call) => {
                 let place = (server, self.holder);
                 let begun =
-                    PostedCall::begin(place, self.calls(), *call, self.bytes, buffer, entered, accepted);
+                    PostedCall::begin(place, self.calls(), call, self.bytes, buffer, entered, accepted);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), accepted),
                     Err(buffer) => Answer::Done(reply::retry_after(buffer.answer(accepted), reply::SOON)),

@@ -105,7 +105,7 @@ impl PostedCall {
     pub(super) fn begin(
         (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
-        call: AcceptedCall,
+        call: Box<AcceptedCall>,
         bytes: usize,
         mut buffer: ReplyBuffer,
         request: Option<SessionRequest>,
