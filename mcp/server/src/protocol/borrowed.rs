@@ -50,7 +50,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
 }
 
 /// Accepts an object only. A derived struct also accepts an array of its fields.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -85,14 +85,9 @@ pub enum FrameError {
     Invalid,
 }
 
-/// Storage for a parsed message, which is too large to be moved.
-#[derive(Debug, Default)]
-pub struct Frame<'a> {
-    members: Members<'a, Params<'a>>,
-}
-
+/// The members of a message: storage, because a parsed message is too large to be moved.
 #[derive(Debug, Deserialize)]
-struct Members<'a, P> {
+pub struct Frame<'a, P = Object<Params<'a>>> {
     #[serde(borrow, default)]
     jsonrpc: Option<Text<'a>>,
     // An explicit null is not an absent id: the first is invalid, the second a notification.
@@ -108,9 +103,9 @@ struct Members<'a, P> {
     error: Option<Raw<'a>>,
 }
 
-impl<P> Default for Members<'_, P> {
+impl Default for Frame<'_> {
     fn default() -> Self {
-        Members { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
+        Frame { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
     }
 }
 
@@ -130,24 +125,18 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// What is not a message.
     pub fn read_text(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
-        if let Ok(Members { jsonrpc, id, method, params, result, error }) = read::<Object<Params<'_>>>(text) {
-            let params = params.map(|Object(params)| params);
-            self.members = Members { jsonrpc, id, method, params, result, error };
-            return self.classify(None);
+        let mut fault = None;
+        match serde_json::from_str(text) {
+            Ok(Object(frame)) => *self = frame,
+            Err(_) => {
+                let Object(Frame { jsonrpc, id, method, params, result, error }) =
+                    serde_json::from_str::<Object<Frame<'_, Raw<'_>>>>(text)
+                        .map_err(|_| not_a_message(text))?;
+                let params = Params::read(params).map(Object).map_err(|error| fault = Some(Box::new(error)));
+                *self = Frame { jsonrpc, id, method, params: params.ok(), result, error };
+            }
         }
-        let Members { jsonrpc, id, method, params, result, error } =
-            read::<Raw<'_>>(text).map_err(|_| not_a_message(text))?;
-        let (params, fault) = match Params::read(params) {
-            Ok(params) => (Some(params), None),
-            Err(fault) => (None, Some(Box::new(fault))),
-        };
-        self.members = Members { jsonrpc, id, method, params, result, error };
-        self.classify(fault)
-    }
-
-    /// Classifies the parsed members. `fault` is the error of invalid parameters.
-    fn classify(&mut self, fault: Option<Box<RpcError>>) -> Result<Message<'_, 'a>, FrameError> {
-        let Members { jsonrpc, id, method, params, result, error } = &mut self.members;
+        let Frame { jsonrpc, id, method, params, result, error } = self;
         if jsonrpc.as_deref() != Some("2.0") {
             return Err(FrameError::Invalid);
         }
@@ -161,7 +150,7 @@ impl<'a> Frame<'a> {
         };
         let id = id.map(|raw| Id::from_raw(raw).ok_or(FrameError::Invalid)).transpose()?;
         let params = match fault {
-            None => Ok(&*params.get_or_insert_default()),
+            None => Ok(&params.get_or_insert_default().0),
             Some(fault) => Err(fault),
         };
         Ok(match id {
@@ -169,10 +158,6 @@ impl<'a> Frame<'a> {
             None => Message::Notification { method, params },
         })
     }
-}
-
-fn read<'a, P: Deserialize<'a>>(text: &'a str) -> serde_json::Result<Members<'a, P>> {
-    serde_json::from_str(text).map(|Object(members)| members)
 }
 
 fn not_a_message(text: &str) -> FrameError {

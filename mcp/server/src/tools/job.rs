@@ -35,21 +35,17 @@ impl Job {
     /// running jobs below its bound. Programs of the runtime pass 0, because the runtime counts them quantum
     /// by quantum, as it does answers of servers.
     pub fn new(memory_bytes: u64, start: impl FnOnce(Box<dyn Reporter>) -> Cancel + Send + 'static) -> Job {
-        Job::keepable(memory_bytes, |reporter| Started { cancel: start(reporter), keeper: None })
+        Job::keepable(memory_bytes, None, |reporter| Started { cancel: start(reporter), keeper: None })
     }
 
-    /// [`Job::new`] for a job with a run that can be kept beyond the end of the process.
+    /// [`Job::new`] for a job with a run that can be kept beyond the end of the process. `memo` is what
+    /// [`super::Tool::resume`] needs apart from the run.
     pub fn keepable(
         memory_bytes: u64,
+        memo: Option<String>,
         start: impl FnOnce(Box<dyn Reporter>) -> Started + Send + 'static,
     ) -> Job {
-        Job { memory_bytes, memo: None, start: Box::new(start) }
-    }
-
-    /// Sets what [`super::Tool::resume`] needs apart from the run.
-    #[must_use]
-    pub fn with_memo(self, memo: String) -> Job {
-        Job { memo: Some(memo), ..self }
+        Job { memory_bytes, memo, start: Box::new(start) }
     }
 
     /// What [`super::Tool::resume`] needs apart from the run; `None` for a job that cannot go on.

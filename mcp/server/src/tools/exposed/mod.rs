@@ -184,8 +184,9 @@ impl Tool for ExposedTool {
             ..RunOptions::default()
         };
         run_options(Profile::Slim, schema.as_ref(), &mut options);
-        let job = program_job(self.evaluator.clone(), program, options, schema, (call, Shape::Value));
-        Begun::Run(job.with_memo(self.memo()))
+        let job =
+            program_job(self.evaluator.clone(), program, options, schema, self.memo(), (call, Shape::Value));
+        Begun::Run(job)
     }
 
     fn resume(&self, run: &str, memo: &str, call: &CallContext) -> Option<Job> {

@@ -111,9 +111,7 @@ impl Tool for LispEval {
             ..options.into_owned()
         };
         let memo = memo(schema_text);
-        Begun::Run(
-            program_job(evaluator, program, options, schema, (call.clone(), Shape::Report)).with_memo(memo),
-        )
+        Begun::Run(program_job(evaluator, program, options, schema, memo, (call.clone(), Shape::Report)))
     }
 
     fn resume(&self, run: &str, memo: &str, call: &CallContext) -> Option<Job> {
@@ -121,15 +119,16 @@ impl Tool for LispEval {
     }
 }
 
-/// The job that runs a program. The runtime accounts for the memory of its programs itself.
+/// The job that runs a program; `memo` is what goes on with its run later. The runtime accounts for the memory of its programs itself.
 pub(super) fn program_job(
     evaluator: Arc<dyn Evaluator>,
     program: String,
     options: RunOptions,
     schema: Option<Schema>,
+    memo: String,
     (call, shape): (CallContext, Shape),
 ) -> Job {
-    Job::keepable(0, move |reporter| {
+    Job::keepable(0, Some(memo), move |reporter| {
         let (keep, keeper) = Keepable::new();
         let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..options };
         let cancel = evaluator.submit(program, options, answering(reporter, schema, call, shape));
@@ -145,7 +144,7 @@ pub(super) fn resumed_job(
     (call, shape): (CallContext, Shape),
 ) -> Option<Job> {
     let (schema, run) = (schema_of(memo)?, run.to_owned());
-    Some(Job::keepable(0, move |reporter| {
+    Some(Job::keepable(0, None, move |reporter| {
         let (keep, keeper) = Keepable::new();
         let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..RunOptions::default() };
         let cancel = evaluator.resume(run, options, answering(reporter, schema, call, shape));
