@@ -92,6 +92,28 @@ pub trait Reporter: Send {
     fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
 }
 
+/// Reports the progress of a run to the client of a job, as the inner watcher of one that makes the answer.
+impl RunWatcher for Box<dyn Reporter> {
+    fn entered(&mut self, view: RunView) {
+        (**self).entered(view);
+    }
+
+    fn begun(&mut self) {
+        (**self).begun();
+    }
+
+    fn progress_listener(&mut self) -> Option<Arc<dyn ProgressListener>> {
+        (**self).progress_listener()
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.progress(ended, "upstream call");
+    }
+
+    // The outer watcher gets it.
+    fn ended(self: Box<Self>, _: Outcome) {}
+}
+
 /// Makes a watcher that reports a run to the client of a job. `ended` makes the answer, on the thread where
 /// the run ends.
 pub fn follow(
@@ -107,20 +129,8 @@ struct FollowedRun<E> {
 }
 
 impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E> {
-    fn entered(&mut self, view: RunView) {
-        self.reporter.entered(view);
-    }
-
-    fn begun(&mut self) {
-        self.reporter.begun();
-    }
-
-    fn progress_listener(&mut self) -> Option<Arc<dyn ProgressListener>> {
-        self.reporter.progress_listener()
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.reporter.progress(ended, "upstream call");
+    fn inner(&mut self) -> Option<&mut dyn RunWatcher> {
+        Some(&mut self.reporter)
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {

@@ -14,7 +14,7 @@ pub mod evaluator;
 
 pub use evaluator::Evaluator;
 
-use super::job::{Job, Reporter, follow};
+use super::job::{Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Started, TaskSupport, Tool, ToolAnswer, log};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
@@ -119,7 +119,8 @@ impl Tool for LispEval {
     }
 }
 
-/// The job that runs a program; `memo` is what goes on with its run later. The runtime accounts for the memory of its programs itself.
+/// The job that runs a program; `memo` is for [`resumed_job`]. The runtime accounts for the memory of its programs
+/// itself.
 pub(super) fn program_job(
     evaluator: Arc<dyn Evaluator>,
     program: String,
@@ -131,7 +132,8 @@ pub(super) fn program_job(
     Job::keepable(0, Some(memo), move |reporter| {
         let (keep, keeper) = Keepable::new();
         let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..options };
-        let cancel = evaluator.submit(program, options, answering(reporter, schema, call, shape));
+        let watcher = EvalWatcher { reporter, schema, call, shape };
+        let cancel = evaluator.submit(program, options, Box::new(watcher));
         Started { cancel, keeper: Some(keeper) }
     })
 }
@@ -147,24 +149,32 @@ pub(super) fn resumed_job(
     Some(Job::keepable(0, None, move |reporter| {
         let (keep, keeper) = Keepable::new();
         let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..RunOptions::default() };
-        let cancel = evaluator.resume(run, options, answering(reporter, schema, call, shape));
+        let watcher = EvalWatcher { reporter, schema, call, shape };
+        let cancel = evaluator.resume(run, options, Box::new(watcher));
         Started { cancel, keeper: Some(keeper) }
     }))
 }
 
 /// Answers a call with the outcome of its run.
-fn answering(
+struct EvalWatcher {
     reporter: Box<dyn Reporter>,
     schema: Option<Schema>,
     call: CallContext,
     shape: Shape,
-) -> Box<dyn RunWatcher> {
-    follow(reporter, move |reporter, outcome| {
+}
+
+impl RunWatcher for EvalWatcher {
+    fn inner(&mut self) -> Option<&mut dyn RunWatcher> {
+        Some(&mut self.reporter)
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        let EvalWatcher { reporter, schema, call, shape } = *self;
         render(&call, schema.as_ref(), &outcome, |answer| match shape {
             Shape::Report => reporter.ended(answer),
             Shape::Value => reporter.ended(&bare(answer)),
         });
-    })
+    }
 }
 
 /// What the structured result of a call is.
