@@ -6,8 +6,9 @@
 //! (`data/…`), and the model sees of it what programs print.
 //!
 //! ```no_run
-//! use ptc_engine::Runtime;
-//! use ptc_agent::{Agent, ModelOptions, model};
+//! # mod ptc_runtime { pub use {ptc_agent as agent, ptc_engine::Runtime}; }
+//! use ptc_runtime::Runtime;
+//! use ptc_runtime::agent::{Agent, ModelOptions, model};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Count {

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// A model that continues a conversation. Shared by all agents that use it.
 ///
 /// ```
-/// use ptc_agent::{Llm, LlmError, LlmReply, LlmRequest, async_trait};
+/// # mod ptc_runtime { pub use ptc_agent as agent; }
+/// use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest, async_trait};
 ///
 /// /// Replies the same text to every request.
 /// struct Parrot;

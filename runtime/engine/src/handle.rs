@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
-/// A running program; resolves to its outcome. Dropping it cancels the program.
+/// A running program; resolves to its outcome. Dropping it asks for its cancellation: its calls are dropped soon after, and
+/// its session is busy until then.
 pub struct Run {
     outcome: oneshot::Receiver<Outcome>,
     /// `None` once the outcome has arrived.
@@ -63,7 +64,7 @@ pub enum RunEvent {
     Ended(Outcome),
 }
 
-/// The events of a running program. Dropping it cancels the program.
+/// The events of a running program, one by one from [`RunStream::next`]. Dropping it cancels the program.
 ///
 /// Unread events are kept: the limits of the program (printed bytes, calls) bound their size.
 pub struct RunStream {

@@ -67,15 +67,16 @@ pub struct ServerStatus {
     pub tools_loaded: bool,
     /// Problems of its tool list.
     pub notes: Vec<String>,
-    /// How it is reached ([`Transport::descriptor`](ptc_upstream::Transport::descriptor)), without
-    /// secrets.
+    /// How it is reached: its transport, and its command or address, without secrets.
     pub descriptor: serde_json::Value,
     /// When its tools were last listed.
     pub listed_at: Option<SystemTime>,
 }
 
-/// Runs programs. Dropping it and its restricted views ([`Runtime::restricted_to`]) stops the programs and, in the
-/// background, the servers; [`Runtime::shutdown`] waits for both.
+/// Runs programs. It is shared as an `Arc`, or by its scope ([`Runtime::base`]), which can be cloned.
+///
+/// Dropping it stops the programs and, in the background, the servers; [`Runtime::shutdown`] waits for both. A program that
+/// is submitted after that ends as `cancelled`.
 pub struct Runtime {
     /// Calls tools for its programs.
     broker: Arc<ToolBroker>,
@@ -102,8 +103,8 @@ impl Runtime {
     /// Starts workers and servers. It must be called on a tokio runtime with I/O and time. That becomes the
     /// I/O runtime: upstream connections and timers live on it, programs do not.
     ///
-    /// It returns when every strict server has started; lenient ones go on starting in the background (see
-    /// [`Runtime::settle`]).
+    /// It returns when every strict server has started (those of a file with `upstreams`); lenient ones (`mcpServers`) go on
+    /// starting in the background: [`Runtime::servers`] shows their states.
     ///
     /// # Errors
     /// A server is this very program; a strict server did not start; no thread could be started.

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 ///
 /// A program is an ordinary run. Its definitions, and its result as `*1`, are stored when it ended with a
 /// value or `(return v)`, its answer was accepted, and everything stored is within the [`SessionLimits`].
-/// Otherwise the session stays as it was; calls of upstream tools are not undone. Dropping the session ends
+/// Otherwise the session stays as it was; calls of tools are not undone. Dropping the session ends
 /// it and cancels a running program.
 pub struct Session {
     shared: Arc<SessionShared>,
@@ -49,7 +49,8 @@ impl SessionShared {
     }
 }
 
-/// The session is busy with another program or change.
+/// The session is busy with another program or change. A program that was cancelled by a drop is busy for a moment more: try
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionBusy;
 
@@ -144,10 +145,11 @@ impl Session {
         Ok(self.acquire()?.submit(source, options, accept, watcher))
     }
 
-    /// Queues a program as [`Session::submit`] does, and returns its outcome. Dropping the future cancels it.
+    /// Queues a program and returns its outcome. Dropping the future cancels it. `accept` may refuse the answer: then the
+    /// program fails with that failure, and the session stays as it was; `None` accepts every answer.
     ///
     /// # Errors
-    /// Another program is running.
+    /// Another program is running, or one that was cancelled has not ended yet.
     pub fn run(
         &self,
         source: impl Into<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Tests that the tables in `docs/configuration.md` and `docs/troubleshooting.md` are those of the code.
+//! Tests that the tables in `docs/configuration.md`, `docs/library.md` and `docs/troubleshooting.md` are those of the code.
 //! `PTC_BLESS=1 cargo test -p ptc-mcp --lib documents` rewrites them.
 
 #[path = "../../../../tests/src/document_section.rs"]
@@ -9,6 +9,8 @@ use super::doctor::remedy;
 use super::flags::limits::ALIASES;
 use clap::{Arg, Command, CommandFactory};
 use document_section::{assert_section, head, row};
+use ptc_calls::RunOptions;
+use ptc_calls::limits::{LimitTable as _, Limits};
 use ptc_server::answer::RefusalReason;
 use ptc_server::console::exit;
 use ptc_server::tools::session::arguments::SessionReason;
@@ -29,6 +31,16 @@ fn keys_of_the_file() {
     text += "\nAlso of an entry of `mcpServers` and `servers`, as clients write them:\n\n";
     text += &keys(&schema["$defs"]["hostEntry"]["properties"], entry);
     assert_section("configuration.md", "keys", &text);
+}
+
+#[test]
+fn limits_of_a_run() {
+    let typed = RunOptions::typed().limits;
+    let mut text = head(&["field of `Limits`", "in `RunOptions::typed()`", ""]);
+    for limit in Limits::TABLE {
+        text += &row(&[&format!("`{}`", limit.field), &(limit.get)(&typed).to_string(), limit.help]);
+    }
+    assert_section("library.md", "limits", &text);
 }
 
 /// A table of keys, without those in `other`.

@@ -6,17 +6,8 @@ use super::{Protection, SecretRegistry};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 
-/// A resolved secret of the configuration. It can be neither printed nor serialized:
-///
-/// ```compile_fail
-/// let secrets = crate::secrets::SecretRegistry::new();
-/// println!("{:?}", crate::secrets::Credential::secret("x", &secrets).0);
-/// ```
-///
-/// ```compile_fail
-/// let secrets = crate::secrets::SecretRegistry::new();
-/// println!("{}", crate::secrets::Credential::secret("x", &secrets).0);
-/// ```
+/// A secret, for example the key of a model. It can be neither printed nor serialized: it implements neither `Debug` nor
+/// `Display` nor `Serialize`.
 #[derive(Clone)]
 pub struct Credential {
     value: SecretString,
@@ -34,7 +25,7 @@ impl Credential {
     }
 
     /// A token that a server has chosen, or a value that is as good for a time. It is redacted while it is used and some
-    /// time after that, if it has the shape of one: see `SecretRegistry::hold`.
+    /// time after that, if it has the shape of a token: a short plain word would hide ordinary text.
     pub fn token(value: impl Into<String>, secrets: &SecretRegistry) -> Credential {
         let value = value.into();
         let hold = secrets.hold(&value).map(Arc::new);

@@ -39,7 +39,8 @@ pub(crate) type Function = dyn Fn(&str) -> Answering + Send + Sync;
 /// that lets programs handle its failures returns them as data.
 ///
 /// ```
-/// use ptc_calls::{Effect, HostTool};
+/// # use ptc_calls as ptc_runtime;
+/// use ptc_runtime::{Effect, HostTool};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Add {
@@ -82,7 +83,12 @@ impl HostTool {
     /// [`HostTool::effect`] sets it.
     ///
     /// The function may fail with every error that has a text: `&str`, `String`, an error type. It runs many times, also at
-    /// the same time, so it is `Fn`: state that it shares is an `Arc`, cloned before the `async move` of each call.
+    /// the same time, so it is `Fn`: state that it shares is an `Arc`, cloned before the `async move` of each call. One that
+    /// cannot fail returns `Ok::<_, String>(…)`. Fields that are `Option` or have `#[serde(default)]` are optional
+    /// arguments; the doc comment of a field is its description. A function without arguments takes [`NoArguments`].
+    ///
+    /// The name is a letter and then letters, digits, `_` and `-`, is neither `call` nor `servers`, and stands once in a
+    /// runtime; otherwise the runtime does not start (`StartError::Tool`).
     pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
     where
         A: DeserializeOwned + JsonSchema,

@@ -16,7 +16,7 @@ macro_rules! limit_table {
 
         impl $crate::limits::LimitTable for $name {
             const TABLE: &'static [$crate::limits::LimitRow<$name>] = &[$($crate::limits::LimitRow {
-                flag: $flag, unit: $crate::limits::Unit::$unit, reason: $reason,
+                field: stringify!($field), flag: $flag, unit: $crate::limits::Unit::$unit, reason: $reason,
                 help: concat!($($doc),+).trim_ascii_start(),
                 get: |limits| limits.$field, set: |limits, value| limits.$field = value,
             },)+];
@@ -37,6 +37,8 @@ pub trait LimitTable: Default + 'static {
 /// One row of a table of limits: a field with its description.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRow<L> {
+    /// Name of the field.
+    pub field: &'static str,
     /// Command-line flag without the dashes.
     pub flag: &'static str,
     /// Unit of the number.
@@ -67,7 +69,8 @@ pub enum Unit {
 const MIB: u64 = 1 << 20;
 
 limit_table! {
-    /// The hard budgets of one program. All are numbers in the unit their row names.
+    /// The hard budgets of one program: bytes, milliseconds (`_ms`) or counts. Calls of servers and of functions of the
+    /// application are both upstream calls. docs/library.md lists the defaults.
     Limits;
     /// Wall clock of one program, waiting for tools included, starts of servers excluded.
     timeout_ms: Millis = 1_000, "timeout", "timeout";

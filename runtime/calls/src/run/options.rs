@@ -44,16 +44,18 @@ const RENDERING: &[RenderingOption] = &[
     ("brief_json", |options| options.brief_json.into(), |options, value| options.brief_json = value != 0),
 ];
 
-/// Options of one run.
+/// Options of one run. [`RunOptions::typed`] is for programs that call tools and give a value of the application: 60 s and
+/// 100 MiB. The default is for pure computing: 1 s and 10 MiB, and no [`value`](super::outcome::Outcome::value). Fields that
+/// the documentation hides do not keep struct update (`..RunOptions::typed()`) from working.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Text of a JSON object; its keys become `data/<key>`; `None` means no context.
     pub context: Option<String>,
-    /// Reading an absent `data/<key>` is a runtime_error (used by the server) instead of nil.
+    /// Reading an absent `data/<key>` is a runtime_error instead of nil. Default: nil.
     pub strict_data: bool,
     /// Hard budgets.
     pub limits: Limits,
-    /// Size limit of `RenderedValue::text`; the rest is cut.
+    /// Size limit of `RenderedValue::text`; the rest is cut. Default: none. It does not cut what `Outcome::value` gives.
     pub result_bytes: usize,
     /// Render a text with line breaks as it is, and answers of `doc`, `dir` and `apropos` one below the other.
     #[doc(hidden)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The full record of one run. Its guest reports the result, what it printed, fuel, memory and prelude; its account adds
-/// the rest. Response profiles are applied when it is sent, never here.
+/// the rest. Secrets are redacted in it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The answer, or the failure.
@@ -241,7 +241,9 @@ impl FailureKind {
         FailureKind { raw, class }
     }
 
-    /// The name users see, for example `unbound_var`.
+    /// The stable name to compare with: `timeout`, `memory_exceeded`, `tool_error`, `tool_call_limit_exceeded`,
+    /// `invalid_tool_args`, `unknown_tool`, `unbound_var`, `cancelled`, or `fail` for `(fail v)`. docs/troubleshooting.md has
+    /// all.
     pub const fn raw(self) -> &'static str {
         self.raw
     }
@@ -345,9 +347,9 @@ impl Failure {
 /// One upstream call as the operator sees it.
 #[derive(Clone, Debug)]
 pub struct CallRecord {
-    /// Configured name of the upstream.
+    /// Configured name of the server; `tool` for functions of the application.
     pub server: Arc<str>,
-    /// Tool name as the upstream lists it.
+    /// Tool name as the server lists it.
     pub tool: Arc<str>,
     /// Success, or the reason of the failure.
     pub status: CallStatus,
@@ -360,14 +362,14 @@ pub struct CallRecord {
     pub result_bytes: Option<u64>,
     /// What the call may have changed.
     pub effect: Effect,
-    /// SHA-256 of its arguments as canonical JSON; only if `ToolBroker::hash_arguments` is set.
+    /// SHA-256 of its arguments as canonical JSON; `None` unless the server `ptc` keeps records of calls.
     pub arguments_hash: Option<ArgumentsHash>,
     /// Its result was taken from an equal call: the server was not asked.
     pub cached: bool,
     /// What the policy decided; `None` without a policy.
     #[doc(hidden)]
     pub ruling: Option<Box<PolicyRuling>>,
-    /// Its number among the calls of its run, in the order of their beginnings; `None` if it was refused at once.
+    /// Its number among the calls of its run from 0, in the order of their beginnings; `None` if it was refused at once.
     pub number: Option<u64>,
     /// Where the text of its program makes it; `None` if other text does, or if that is not known.
     #[doc(hidden)]
@@ -382,7 +384,8 @@ pub type ArgumentsHash = [u8; 32];
 pub enum CallStatus {
     /// The call succeeded.
     Ok,
-    /// The call failed with a world fault: the program got `{:ok false …}` and went on.
+    /// The call failed. Of a server: the program got `{:ok false …}` and went on. Of a function of the application: the
+    /// program ended with `tool_error`.
     Error {
         /// The reason.
         reason: CallFault,
@@ -521,6 +524,7 @@ pub struct Usage {
     pub peak_bytes: u64,
     /// Time from start to end, waiting included.
     pub duration: Duration,
-    /// Number of tool calls, as the budget counts them: those of servers and those of the application.
+    /// Number of tool calls, as the budget counts them: those of servers and those of the application, without calls that
+    /// the budget refused. Calls with wrong arguments are not made, so they do not count.
     pub upstream_calls: u32,
 }

@@ -15,7 +15,8 @@ pub enum ValueError {
     Failed(Box<Failure>),
     /// JSON was not requested: the options of the run were not made by [`RunOptions::typed`].
     NotAsked,
-    /// The answer has no JSON form.
+    /// The answer has no JSON form: it holds a function, a var, a regex, an infinity, or a map with keys other than strings
+    /// and keywords (`(update-keys m str)` helps).
     NoJson(JsonRefusal),
     /// The answer does not match the type.
     Mismatch(serde_json::Error),
