@@ -46,8 +46,8 @@ struct Loaded {
 }
 
 impl Permit {
-    /// The place for a result that is too large, if the caller (`is_wanted`) or the configuration of the server says that
-    /// it is kept.
+    /// The place for a result that is too large, if the caller (`is_wanted`) or the configuration of the server says
+    /// that it is kept.
     pub(crate) fn spill_store(&self, is_wanted: bool) -> Option<SpillStore> {
         let keeps = is_wanted || self.plan.callee.limits().spills_large;
         let is_tool = matches!(self.plan.target, CallTarget::Tool(_));

@@ -77,8 +77,8 @@ struct Writer<'s> {
     undeclared: Vec<String>,
 }
 
-/// Encodes the arguments, a map, of a call of `label` of `server`, as JSON object text. Returns notes to the client, too.
-/// `tool` is its listing, if known.
+/// Encodes the arguments, a map, of a call of `label` of `server`. `tool` is its listing, if known. Returns JSON object
+/// text, and notes to the client.
 pub(crate) fn encode(
     cx: &mut Context,
     (server, label): (&str, &str),
