@@ -156,19 +156,23 @@ impl Calls {
         self.gate.full()
     }
 
-    /// Admits a call with a message of `bytes` bytes. It hands the ticket back when there is no room.
+    /// Admits a call with a message of `bytes` bytes: it starts at once, or waits. It hands the ticket back when there is
+    /// no room.
     pub(super) fn admit(
         &mut self,
         mut call: Box<AcceptedCall>,
         bytes: usize,
+        out: &mut impl Outbox,
     ) -> Result<(), (Ticket, QueueFull)> {
         let full = self.full();
         if full == Some(QueueFull::Server) {
             return Err((call.ticket, QueueFull::Server));
         }
-        let slot = self.next_slot();
-        let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes: call.job.memory_bytes() };
+        let (slot, memory_bytes) = (self.next_slot(), call.job.memory_bytes());
+        let permit = self.gate.try_permit(memory_bytes);
+        let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes };
         match full {
+            _ if permit.is_some() => {}
             None => self.gate.request_permit(request),
             Some(_) => {
                 if let Err(full) = self.gate.displace_last(request) {
@@ -179,8 +183,16 @@ impl Calls {
         let id = call.ticket.id.clone();
         self.ids.insert(id.clone(), slot);
         let (progress, key) = (call.progress.take().map(ProgressFeed::new), call.key.take());
-        let state = CallState::Waiting(call, request);
-        self.calls.insert(slot, Accepted { progress, key, ..Accepted::new(id, state) });
+        let accepted = |state| Accepted { progress, key, ..Accepted::new(id, state) };
+        match permit {
+            Some(permit) => {
+                self.calls.insert(slot, accepted(CallState::Started(StartedJob::default())));
+                self.run(slot, *call, permit, out);
+            }
+            None => {
+                self.calls.insert(slot, accepted(CallState::Waiting(call, request)));
+            }
+        }
         Ok(())
     }
 
@@ -360,7 +372,7 @@ impl Calls {
         }
     }
 
-    /// Starts a job with its permit. A permit that cannot be used is dropped, which frees it.
+    /// Starts a waiting call with its permit. A permit that cannot be used is dropped, which frees it.
     fn start(&mut self, slot: Slot, permit: JobPermit, out: &mut impl Outbox) {
         self.gate.forget(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
@@ -370,12 +382,16 @@ impl Calls {
             }
             return;
         }
-        let CallState::Waiting(waiting, _) =
-            std::mem::replace(&mut call.state, CallState::Started(StartedJob::default()))
-        else {
-            return;
-        };
-        let AcceptedCall { ticket, job, offered, detach, .. } = *waiting;
+        let started = CallState::Started(StartedJob::default());
+        if let CallState::Waiting(waiting, _) = std::mem::replace(&mut call.state, started) {
+            self.run(slot, *waiting, permit, out);
+        }
+    }
+
+    /// Starts the job of an accepted call.
+    fn run(&mut self, slot: Slot, accepted: AcceptedCall, permit: JobPermit, out: &mut impl Outbox) {
+        let Some(call) = self.calls.get_mut(&slot) else { return };
+        let AcceptedCall { ticket, job, offered, detach, .. } = accepted;
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
         let memo = job.memo().map(str::to_owned);
         let later = match detach {

@@ -216,8 +216,7 @@ impl<O: Outbox> ClientConnection<O> {
                 self.calls.resume(*call, &mut self.outbox);
                 self.take_events();
             }
-            Action::Run(call) => match self.calls.admit(call, text.len()) {
-                // It may have been admitted already.
+            Action::Run(call) => match self.calls.admit(call, text.len(), &mut self.outbox) {
                 Ok(()) => self.take_events(),
                 Err((ticket, _)) => {
                     self.handler.refuse_busy(ticket, self.calls.in_flight(), &mut self.outbox)

@@ -11,8 +11,11 @@
 //! other flows of its tenant ask all the time. Where the tenant's queue is full, such a request displaces the
 //! last one there.
 //!
-//! The gate starts nothing itself. It notifies the connection that is next, and the connection starts the job
-//! on its own thread.
+//! The gate starts nothing itself. Where no request waits it grants a permit at once; otherwise it notifies the
+//! connection that is next. The connection starts the job on its own thread.
+
+#[cfg(test)]
+mod tests;
 
 use super::mailbox::{Event, Mailbox, Slot};
 use ptc_base::sync::Locked;
@@ -258,37 +261,56 @@ impl Gate {
     fn fill(self: &Arc<Gate>, state: &mut GateState) {
         while let Some((tenant, rank, (request, mailbox))) = self.next(state) {
             self.note_dequeued(&request);
-            state.started += 1;
-            state.ahead += 1;
-            state.memory_bytes = state.memory_bytes.saturating_add(request.memory_bytes);
-            let memory_bytes = request.memory_bytes;
-            let permit = JobPermit { gate: self.clone(), tenant, rank, memory_bytes, begun: false };
+            let permit = self.grant(state, tenant, rank, request.memory_bytes);
             mailbox.push((request.slot, Event::Admitted(permit)));
         }
     }
 
-    /// Takes the next request from its queue, if a job may start.
-    fn next(&self, state: &mut GateState) -> Option<(u64, Rank, (PermitRequest, Arc<Mailbox>))> {
-        if state.started >= self.limits.jobs
-            || state.ahead >= MOST_AHEAD
-            || self.queued.load(Ordering::Relaxed) == 0
-        {
+    /// A permit for a request of the tenant at this index, which is counted as started.
+    fn grant(
+        self: &Arc<Gate>,
+        state: &mut GateState,
+        tenant: usize,
+        rank: Rank,
+        memory_bytes: u64,
+    ) -> JobPermit {
+        state.started += 1;
+        state.ahead += 1;
+        state.memory_bytes = state.memory_bytes.saturating_add(memory_bytes);
+        let entry = &mut state.tenants[tenant];
+        entry.started += 1;
+        entry.round = entry.round.max(rank.round);
+        JobPermit { gate: self.clone(), tenant: entry.number, rank, memory_bytes, begun: false }
+    }
+
+    /// True when as many jobs as may be are started, or wait to begin.
+    fn is_full(&self, state: &GateState) -> bool {
+        state.started >= self.limits.jobs || state.ahead >= MOST_AHEAD
+    }
+
+    /// True when a job that may hold this many bytes has to wait for memory. A single job never has to.
+    fn lacks_memory(&self, state: &GateState, memory_bytes: u64) -> bool {
+        let left = self.limits.memory_bytes.saturating_sub(state.memory_bytes);
+        memory_bytes > left && state.memory_bytes > 0
+    }
+
+    /// Takes the next request from its queue, if a job may start. Returns it with the index of its tenant.
+    fn next(&self, state: &mut GateState) -> Option<(usize, Rank, (PermitRequest, Arc<Mailbox>))> {
+        if self.is_full(state) || self.queued() == 0 {
             return None;
         }
-        let memory_left = self.limits.memory_bytes.saturating_sub(state.memory_bytes);
         let mut memory_is_awaited = false;
         let count = state.tenants.len();
         for step in 0..count {
             let index = (state.next + step) % count;
-            let entry = &mut state.tenants[index];
-            let may_start = !entry.held && entry.started < entry.limits.jobs;
-            let Some((_, (first, _))) = entry.queue.first_key_value().filter(|_| may_start) else {
+            let entry = &state.tenants[index];
+            let Some((_, (first, _))) = entry.queue.first_key_value().filter(|_| entry.may_start()) else {
                 continue;
             };
-            let weighs = first.memory_bytes > 0;
-            // A single job may always run. A job with a memory estimate never passes another one that waits for
-            // memory: otherwise a large one would starve.
-            if weighs && (memory_is_awaited || (first.memory_bytes > memory_left && state.memory_bytes > 0)) {
+            let memory_bytes = first.memory_bytes;
+            // A job with a memory estimate never passes another one that waits for memory: otherwise a large one
+            // would starve.
+            if memory_bytes > 0 && (memory_is_awaited || self.lacks_memory(state, memory_bytes)) {
                 if !memory_is_awaited {
                     state.next = index;
                 }
@@ -298,13 +320,25 @@ impl Gate {
             if !memory_is_awaited {
                 state.next = (index + 1) % count;
             }
-            entry.started += 1;
+            let entry = &mut state.tenants[index];
             let (rank, first) = entry.queue.pop_first()?;
-            entry.round = entry.round.max(rank.round);
             entry.queued.store(entry.queue.len(), Ordering::Relaxed);
-            return Some((entry.number, rank, first));
+            return Some((index, rank, first));
         }
         None
+    }
+}
+
+impl TenantQueue {
+    /// False while all its jobs are held back, or as many are started as may be.
+    fn may_start(&self) -> bool {
+        !self.held && self.started < self.limits.jobs
+    }
+
+    /// Position of the next request of this flow.
+    fn next_rank(&mut self, flow: &Flow) -> Rank {
+        self.requests += 1;
+        Rank { round: flow.next(self.number, self.round), number: self.requests }
     }
 }
 
@@ -370,13 +404,34 @@ impl QueueHandle {
         self.tenant.full()
     }
 
+    /// A permit at once, if a job that may hold this many bytes may start. It is refused while any request waits, or an
+    /// earlier one of this connection has been admitted and not started, so no request is passed.
+    pub(super) fn try_permit(&mut self, memory_bytes: u64) -> Option<JobPermit> {
+        let gate = &self.tenant.gate;
+        if gate.queued() > 0 || !self.queued_slots.is_empty() {
+            return None;
+        }
+        let state = &mut *gate.lock();
+        let index = state.tenants.iter().position(|entry| entry.number == self.tenant.number)?;
+        // Another connection may have queued one before the lock was taken.
+        if gate.queued() > 0
+            || gate.is_full(state)
+            || gate.lacks_memory(state, memory_bytes)
+            || !state.tenants[index].may_start()
+        {
+            return None;
+        }
+        let rank = state.tenants[index].next_rank(&self.flow);
+        state.next = (index + 1) % state.tenants.len();
+        Some(gate.grant(state, index, rank, memory_bytes))
+    }
+
     /// Queues a request; [`Event::Admitted`] follows.
     pub(super) fn request_permit(&mut self, request: PermitRequest) {
         let QueueHandle { tenant, flow, mailbox, queued_slots, .. } = self;
         tenant.change(|gate, entry| {
             gate.note_queued(&request);
-            entry.requests += 1;
-            let rank = Rank { round: flow.next(tenant.number, entry.round), number: entry.requests };
+            let rank = entry.next_rank(flow);
             queued_slots.insert(request.slot, rank);
             entry.queue.insert(rank, (request, mailbox.clone()));
         });
@@ -486,69 +541,5 @@ impl Drop for JobPermit {
             entry.started -= 1;
         }
         self.gate.fill(&mut state);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one_job() -> Arc<Gate> {
-        Gate::new(GateLimits {
-            jobs: 1,
-            memory_bytes: 0,
-            queued: 100,
-            queued_bytes: 100,
-            parking: ParkingLimits::default(),
-        })
-    }
-
-    fn request(slot: u64) -> PermitRequest {
-        PermitRequest { slot: Slot(slot), queued_bytes: 0, memory_bytes: 0 }
-    }
-
-    /// Slots that were admitted and slots that were displaced since the last call. It drops their permits at
-    /// once.
-    fn drain(mailbox: &Mailbox) -> (Vec<u64>, Vec<u64>) {
-        let (mut admitted, mut displaced) = (Vec::new(), Vec::new());
-        for (Slot(slot), event) in mailbox.take() {
-            match event {
-                Event::Admitted(_) => admitted.push(slot),
-                _ => displaced.push(slot),
-            }
-        }
-        (admitted, displaced)
-    }
-
-    #[test]
-    fn who_asks_seldom_is_next_and_is_not_shut_out() {
-        let gate = one_job();
-        let tenant = gate.tenant(TenantLimits { jobs: 1, queued: 3 });
-        let (loud, quiet) = (Arc::<Mailbox>::default(), Arc::<Mailbox>::default());
-        let mut flood = tenant.join(Arc::default(), loud.clone());
-        (0..4).for_each(|slot| flood.request_permit(request(slot)));
-        let mut other = tenant.join(Arc::default(), quiet.clone());
-        assert_eq!(other.full(), Some(QueueFull::Tenant));
-        assert_eq!(flood.displace_last(request(4)), Err(QueueFull::Tenant), "it has had its rounds");
-        assert_eq!(other.displace_last(request(5)), Ok(()));
-        assert_eq!(drain(&loud), (vec![0], vec![3]), "the last one makes room");
-        assert_eq!((drain(&quiet), drain(&loud)), ((vec![5], vec![]), (vec![1], vec![])));
-        assert_eq!(drain(&loud), (vec![2], vec![]));
-        assert_eq!(gate.queued(), 0);
-    }
-
-    #[test]
-    fn what_is_withdrawn_is_not_admitted() {
-        let gate = one_job();
-        let tenant = gate.tenant(TenantLimits::ALL);
-        let mailbox = Arc::<Mailbox>::default();
-        let mut one = tenant.join(Arc::default(), mailbox.clone());
-        (0..3).for_each(|slot| one.request_permit(request(slot)));
-        one.withdraw(Slot(1));
-        assert_eq!(drain(&mailbox), (vec![0], vec![]));
-        assert_eq!(drain(&mailbox), (vec![2], vec![]));
-        one.request_permit(request(3));
-        drop(one);
-        assert_eq!(gate.queued(), 0);
     }
 }

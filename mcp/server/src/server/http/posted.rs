@@ -101,7 +101,7 @@ impl Drop for PostedCall {
 }
 
 impl PostedCall {
-    /// Queues a call; returns the answer at once when it is refused.
+    /// Starts or queues a call; returns the answer at once when it is refused.
     pub(super) fn begin(
         (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
@@ -116,13 +116,15 @@ impl PostedCall {
         let client = request.as_ref().map_or_else(ClientTag::unique, SessionRequest::client);
         calls.set_caller(client, holder.identity(), asked.clone());
         let ticket = call.ticket.unrecorded();
-        if let Err((ticket, full)) = calls.admit(call, bytes) {
+        if let Err((ticket, full)) = calls.admit(call, bytes, &mut buffer) {
             calls.handler().refuse(ticket, RefusalReason::Busy, full.message(), &mut buffer);
             return Err(buffer);
         }
         let mailbox = calls.mailbox();
         let (server, holder) = (server.clone(), holder.clone());
-        Ok(PostedCall { server, holder, calls, mailbox, ticket, request, asked, buffer })
+        let posted = PostedCall { server, holder, calls, mailbox, ticket, request, asked, buffer };
+        posted.end_if_revoked();
+        Ok(posted)
     }
 
     /// Goes on with a run after its client was asked; returns the answer at once when there is no such run.
@@ -206,6 +208,16 @@ impl PostedCall {
         self.calls.handler().clone().refuse(ticket, RefusalReason::Cancelled, why, &mut self.buffer);
     }
 
+    /// The call may have been parked, or gone on without its request, after the work of its token was ended.
+    fn end_if_revoked(&self) {
+        if self.holder.is_revoked() {
+            self.server.parked.end_all(self.holder.owner);
+            if !self.holder.is_of_issuer() {
+                self.calls.handler().detached().end_all(self.holder.owner);
+            }
+        }
+    }
+
     /// Waits for the next event and handles it. It is cancel-safe.
     async fn handle_next(&mut self) {
         let report = self.calls.next_report();
@@ -225,13 +237,7 @@ impl PostedCall {
                 for (slot, event) in self.mailbox.take() {
                     self.calls.handle(slot, event, now, &mut self.buffer);
                 }
-                // The call may have been parked after the work of its token was ended.
-                if self.holder.is_revoked() {
-                    self.server.parked.end_all(self.holder.owner);
-                    if !self.holder.is_of_issuer() {
-                        self.calls.handler().detached().end_all(self.holder.owner);
-                    }
-                }
+                self.end_if_revoked();
             }
             () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.buffer),
             () = cancelled => self.cancel("the request was cancelled"),
