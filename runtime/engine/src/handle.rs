@@ -1,6 +1,6 @@
 //! Handles of running programs, for the callers that started them.
 
-use crate::exec::dispatch::Submitted;
+use crate::exec::queue::Submitted;
 use ptc_calls::run::outcome::{CallRecord, Failure, Outcome};
 use ptc_calls::run::watcher::RunWatcher;
 use std::pin::Pin;

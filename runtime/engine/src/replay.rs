@@ -3,7 +3,7 @@
 
 use crate::broker::header::{self, list_from};
 use crate::broker::{ToolBroker, Upstreams, output_bytes};
-use crate::exec::dispatch::Submitted;
+use crate::exec::queue::Submitted;
 use crate::guest::AsyncRun;
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
@@ -224,7 +224,7 @@ impl Runtime {
         let (base, header) = (self.base(), recording.header());
         let known: ServerNames = header.servers.iter().map(|server| server.server.clone()).collect();
         let lisp = base.lisp.with_recorded(known, recorded_prelude(recording)?);
-        Ok(Scope::new(lisp, base.dispatcher.clone()))
+        Ok(Scope::new(lisp, base.queue.clone()))
     }
 
     /// Starts the servers that a run knew: it must find their tools at once.
@@ -284,7 +284,7 @@ impl Runtime {
         let broker = self.recorded_broker(recording, options)?;
         let base = self.base();
         let lisp = Lisp::new(broker, 0, prelude, base.lisp.host_tools(), false);
-        Ok(Scope::new(lisp, base.dispatcher.clone()))
+        Ok(Scope::new(lisp, base.queue.clone()))
     }
 }
 

@@ -6,8 +6,7 @@ pub use configured::Reconfigured;
 
 use crate::broker::{ToolBroker, Upstreams};
 use crate::exec::commitment::Commitments;
-use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
-use crate::exec::queue::Queue;
+use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::exec::resources::SharedResources;
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
@@ -91,7 +90,7 @@ struct RuntimeInner {
     broker: Arc<ToolBroker>,
     configured: Mutex<Configured>,
     supervision: Supervision,
-    dispatcher: Arc<Dispatcher>,
+    queue: Arc<Queue>,
     resources: Arc<SharedResources>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -149,7 +148,7 @@ impl Runtime {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let queue = Arc::new(Queue::new(workers, config.load.running));
+        let queue = Arc::new(Queue::new(workers, config.load.running, io.clone(), secrets.clone()));
         let shapes = supervision.shapes.clone();
         if supervision.state.is_some() {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
@@ -168,19 +167,16 @@ impl Runtime {
             .recording(config.record.clone())
             .storing(config.state.clone());
         let broker = Arc::new(broker);
-        let resources = Arc::new(SharedResources {
-            io: io.clone(),
-            commitments: Commitments::new(config.load.total_bytes),
-        });
+        let resources =
+            Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let lisp = Lisp::new(broker.clone(), config.cache_bytes, prelude, tools, config.read_only);
-        let dispatcher = Arc::new(Dispatcher::new(queue.clone(), io, secrets));
         let niceness = config.niceness;
         let inner = Arc::new(RuntimeInner {
             broker: broker.clone(),
             configured: Mutex::new(configured),
             supervision,
-            dispatcher: dispatcher.clone(),
+            queue: queue.clone(),
             resources,
             watchdog,
             threads: Mutex::new(vec![thread]),
@@ -200,7 +196,7 @@ impl Runtime {
             let thread = thread.map_err(StartError::Threads)?;
             inner.threads.locked().push(thread);
         }
-        Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), inner })
+        Ok(Runtime { broker, base: Scope::new(lisp, queue), inner })
     }
 
     /// A restricted view for a caller that may use only these servers. For its programs, tools and lists no
@@ -260,7 +256,7 @@ impl Runtime {
     /// [`Scope::submit`] for any guest.
     #[doc(hidden)]
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
-        self.base.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, Instant::now())
+        self.base.queue.submit(WorkerChoice::Any, limits, guest, watcher, Instant::now())
     }
 
     /// [`Runtime::run`] for work on the I/O runtime.
@@ -272,7 +268,7 @@ impl Runtime {
     /// [`Scope::submit`] for work on the I/O runtime.
     #[doc(hidden)]
     pub fn submit_async(&self, limits: Limits, run: AsyncRun, watcher: Box<dyn RunWatcher>) -> Submitted {
-        self.base.dispatcher.submit_async(limits, run, watcher)
+        self.base.queue.submit_async(limits, run, watcher)
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
@@ -314,7 +310,7 @@ impl Runtime {
     /// Sets how much runs at once, for programs that begin from now on.
     #[doc(hidden)]
     pub fn set_load(&self, load: Capacity) {
-        self.inner.dispatcher.queue.set_most_runnable(load.running);
+        self.inner.queue.set_most_runnable(load.running);
         self.inner.resources.commitments.set_total(load.total_bytes);
     }
 
@@ -547,7 +543,7 @@ impl Runtime {
         }
         self.inner.stop_threads();
         startup::stop_all(self.inner.broker.upstreams().values()).await;
-        self.inner.dispatcher.async_runs.ended().await;
+        self.inner.queue.async_runs.ended().await;
         let threads = take(&mut *self.inner.threads.locked());
         let (guardian, shapes) =
             (self.inner.supervision.guardian.clone(), self.inner.supervision.shapes.clone());
@@ -569,8 +565,8 @@ impl Runtime {
 
 impl RuntimeInner {
     fn stop_threads(&self) {
-        self.dispatcher.queue.close();
-        self.dispatcher.async_runs.stop();
+        self.queue.close();
+        self.queue.async_runs.stop();
         self.watchdog.stop();
     }
 }

@@ -1,7 +1,7 @@
 //! Scopes: a runtime with other tools of the application, additional namespaces, or fewer servers.
 
 use crate::broker::ToolBroker;
-use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
+use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
@@ -24,14 +24,14 @@ use std::time::Instant;
 #[derive(Clone)]
 pub struct Scope {
     pub(crate) lisp: Arc<Lisp>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) queue: Arc<Queue>,
     /// Number of sessions that the runtime has had: each takes the next worker.
     sessions: Arc<AtomicUsize>,
 }
 
 impl Scope {
-    pub(crate) fn new(lisp: Lisp, dispatcher: Arc<Dispatcher>) -> Scope {
-        Scope { lisp: Arc::new(lisp), dispatcher, sessions: Arc::default() }
+    pub(crate) fn new(lisp: Lisp, queue: Arc<Queue>) -> Scope {
+        Scope { lisp: Arc::new(lisp), queue, sessions: Arc::default() }
     }
 
     /// A scope inside this one. These tools replace its tools, and these namespaces are added to its own.
@@ -133,7 +133,7 @@ impl Scope {
     ) -> Submitted {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let guest = self.lisp.guest(source.into(), options);
-        self.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, since)
+        self.queue.submit(WorkerChoice::Any, limits, guest, watcher, since)
     }
 
     /// Moves a session to this scope, and calls `done` afterwards. Later programs have its namespaces and
@@ -153,7 +153,7 @@ impl Scope {
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
     pub fn session(&self, limits: SessionLimits) -> Session {
-        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.dispatcher.queue.inboxes().len();
-        Session::begin(self.lisp.clone(), self.dispatcher.clone(), worker, limits)
+        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.queue.inboxes().len();
+        Session::begin(self.lisp.clone(), self.queue.clone(), worker, limits)
     }
 }

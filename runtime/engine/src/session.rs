@@ -1,6 +1,6 @@
 //! Sessions for hosts: programs that run one after another and build on each other.
 
-use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
+use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::session::{self, SessionRun, SessionState};
 pub use crate::guest::lisp::session::{
@@ -39,7 +39,7 @@ struct SessionShared {
     running: Mutex<Option<Submitted>>,
     /// The environment that its programs run in.
     lisp: Mutex<Arc<Lisp>>,
-    dispatcher: Arc<Dispatcher>,
+    queue: Arc<Queue>,
     worker: usize,
 }
 
@@ -80,19 +80,14 @@ impl Drop for SessionPermit {
 }
 
 impl Session {
-    pub(crate) fn begin(
-        lisp: Arc<Lisp>,
-        dispatcher: Arc<Dispatcher>,
-        worker: usize,
-        limits: SessionLimits,
-    ) -> Session {
+    pub(crate) fn begin(lisp: Arc<Lisp>, queue: Arc<Queue>, worker: usize, limits: SessionLimits) -> Session {
         let shared = SessionShared {
             state: Arc::new(SessionState::new(limits)),
             is_taken: AtomicBool::new(false),
             released: Notify::new(),
             running: Mutex::default(),
             lisp: Mutex::new(lisp),
-            dispatcher,
+            queue,
             worker,
         };
         Session { shared: Arc::new(shared) }
@@ -179,7 +174,7 @@ impl Session {
     /// that has ended.
     #[doc(hidden)]
     pub fn close(&self, why: SessionEnd) {
-        let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
+        let SessionShared { state, running, queue, worker, .. } = &*self.shared;
         if state.close(why) {
             return;
         }
@@ -187,7 +182,7 @@ impl Session {
             running.cancel();
         }
         let state = state.clone();
-        dispatcher.queue.on_worker(*worker, move || session::release(&state));
+        queue.on_worker(*worker, move || session::release(&state));
     }
 }
 
@@ -208,7 +203,7 @@ impl SessionPermit {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let shared = self.shared.clone();
-        let SessionShared { state, running, dispatcher, worker, .. } = &*shared;
+        let SessionShared { state, running, queue, worker, .. } = &*shared;
         state.contents().attempts += 1;
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let run = SessionRun { state: state.clone(), accept };
@@ -217,7 +212,7 @@ impl SessionPermit {
         // Held until the program is entered, so that it cannot replace the next one.
         let mut running = running.locked();
         let worker = WorkerChoice::Worker(*worker);
-        let submitted = dispatcher.submit(worker, limits, guest, Box::new(watcher), since);
+        let submitted = queue.submit(worker, limits, guest, Box::new(watcher), since);
         *running = Some(submitted.clone());
         submitted
     }
@@ -225,7 +220,7 @@ impl SessionPermit {
     /// Stores a failure as `*e`, and calls `done` afterwards.
     pub fn note_failure(self, failure: &Failure, done: impl FnOnce() + Send + 'static) {
         let (shared, failure) = (self.shared.clone(), failure.clone());
-        shared.dispatcher.queue.on_worker(shared.worker, move || {
+        shared.queue.on_worker(shared.worker, move || {
             session::note_failure(&self.shared.state, &self.shared.lisp(), &failure);
             drop(self);
             done();
@@ -236,7 +231,7 @@ impl SessionPermit {
     /// namespaces and tools, and functions of the session call what is there.
     pub(crate) fn move_to(self, lisp: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
         let shared = self.shared.clone();
-        shared.dispatcher.queue.on_worker(shared.worker, move || {
+        shared.queue.on_worker(shared.worker, move || {
             session::move_to(&self.shared.state, &lisp);
             *self.shared.lisp.locked() = lisp;
             drop(self);
@@ -247,7 +242,7 @@ impl SessionPermit {
     /// Forgets, and passes the forgotten names to `done`.
     pub fn forget(self, forget: Forget, done: impl FnOnce(Vec<String>) + Send + 'static) {
         let shared = self.shared.clone();
-        shared.dispatcher.queue.on_worker(shared.worker, move || {
+        shared.queue.on_worker(shared.worker, move || {
             let Forget { bindings, history, prints, calls } = forget;
             let state = &self.shared.state;
             let names = match &bindings {

@@ -1,17 +1,20 @@
-//! Queues programs and messages for the isolate workers, and decides when a busy worker begins another program. One
-//! shared queue has the programs that have not started, and an inbox per worker the messages about programs that it has
-//! started. A [`RunHandle`] cancels a run wherever it is.
+//! The entry point of new runs: queues programs and messages for the isolate workers, and decides when a busy worker
+//! begins another program. One shared queue has the programs that have not started, and an inbox per worker the messages
+//! about programs that it has started. A [`RunHandle`] cancels a run wherever it is.
 
-use crate::guest::{CallId, MakeGuest, Reply};
+use super::async_runs::AsyncRuns;
+use crate::guest::{AsyncRun, CallId, MakeGuest, Reply};
+use ptc_base::secrets::SecretRegistry;
 use ptc_base::sync::Locked;
 use ptc_calls::run::RunId;
 use ptc_calls::run::limits::Limits;
-use ptc_calls::run::watcher::Recipient;
+use ptc_calls::run::watcher::{Recipient, RunWatcher};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// A program that waits for a worker.
@@ -68,6 +71,24 @@ impl RunHandle {
         let _ = self.place.set(place);
         fence(Ordering::SeqCst);
         self.interrupt.get().is_none()
+    }
+}
+
+/// A submitted program. Its watcher is notified of the outcome.
+#[derive(Clone)]
+pub struct Submitted {
+    handle: Arc<RunHandle>,
+}
+
+impl Submitted {
+    /// Stops the program with its calls in flight. Its watcher is notified that it was cancelled.
+    pub fn cancel(&self) {
+        self.handle.cancel();
+    }
+
+    /// It was cancelled, or its time is over.
+    pub fn is_cancelled(&self) -> bool {
+        self.handle.interrupt.get().is_some()
     }
 }
 
@@ -138,8 +159,22 @@ impl Inbox {
     }
 }
 
+/// Which worker may run a guest.
+#[derive(Clone, Copy)]
+pub(crate) enum WorkerChoice {
+    /// The first worker that has time.
+    Any,
+    /// This worker: what the guest needs is on its thread.
+    Worker(usize),
+}
+
 /// The shared queue.
 pub(crate) struct Queue {
+    /// Runs that need no worker.
+    pub(crate) async_runs: AsyncRuns,
+    secrets: SecretRegistry,
+    /// Number of runs so far.
+    runs: AtomicU64,
     inner: Mutex<QueueInner>,
     inboxes: Vec<Arc<Inbox>>,
     /// Programs of all workers that have begun and can run.
@@ -173,8 +208,11 @@ pub(crate) enum Found {
 }
 
 impl Queue {
-    pub(crate) fn new(workers: usize, most_runnable: usize) -> Queue {
+    pub(crate) fn new(workers: usize, most_runnable: usize, io: Handle, secrets: SecretRegistry) -> Queue {
         Queue {
+            async_runs: AsyncRuns::new(io),
+            secrets,
+            runs: AtomicU64::new(0),
             inner: Mutex::default(),
             inboxes: (0..workers).map(|_| Arc::default()).collect(),
             runnable: AtomicUsize::new(0),
@@ -195,32 +233,59 @@ impl Queue {
         self.inner.locked()
     }
 
-    /// Queues a program and wakes an idle worker. After [`Queue::close`] the program is dropped as cancelled,
-    /// and its caller is notified.
-    pub(crate) fn submit(&self, job: Box<QueuedRun>) {
-        let idle = {
-            let mut inner = self.lock();
-            if inner.closed {
-                job.handle.interrupt.set(InterruptKind::Cancelled);
-                return;
+    /// Queues a guest and wakes an idle worker, or hands it to the only worker that can run it. Its watcher is notified of
+    /// its progress. After [`Queue::close`] the guest is dropped as cancelled, and its watcher is notified.
+    pub(crate) fn submit(
+        &self,
+        choice: WorkerChoice,
+        limits: Limits,
+        make: MakeGuest,
+        watcher: Box<dyn RunWatcher>,
+        queued: Instant,
+    ) -> Submitted {
+        let (handle, recipient) = self.begin(watcher);
+        let job = Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient, queued });
+        let mut inner = self.lock();
+        match choice {
+            _ if inner.closed => {
+                drop(inner);
+                handle.interrupt.set(InterruptKind::Cancelled);
             }
-            inner.jobs.push_back(job);
-            let idle = inner.idle.pop();
-            inner.woken += usize::from(idle.is_some());
-            idle
-        };
-        if let Some(inbox) = idle.and_then(|worker| self.inboxes.get(worker)) {
-            inbox.wake();
+            WorkerChoice::Any => {
+                inner.jobs.push_back(job);
+                let idle = inner.idle.pop();
+                inner.woken += usize::from(idle.is_some());
+                drop(inner);
+                if let Some(inbox) = idle.and_then(|worker| self.inboxes.get(worker)) {
+                    inbox.wake();
+                }
+            }
+            WorkerChoice::Worker(worker) => {
+                drop(inner);
+                if let Some(inbox) = self.inboxes.get(worker) {
+                    inbox.push(WorkerMessage::Begin(job));
+                }
+            }
         }
+        Submitted { handle }
     }
 
-    /// Hands a program to the only worker that can run it; otherwise like [`Queue::submit`].
-    pub(crate) fn submit_to(&self, worker: usize, job: Box<QueuedRun>) {
-        let is_closed = self.lock().closed;
-        match self.inboxes.get(worker).filter(|_| !is_closed) {
-            Some(inbox) => inbox.push(WorkerMessage::Begin(job)),
-            None => job.handle.interrupt.set(InterruptKind::Cancelled),
-        }
+    /// Starts a run on the I/O runtime.
+    pub(crate) fn submit_async(
+        &self,
+        limits: Limits,
+        run: AsyncRun,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
+        let (handle, recipient) = self.begin(watcher);
+        self.async_runs.start(run, limits, handle.clone(), recipient);
+        Submitted { handle }
+    }
+
+    fn begin(&self, watcher: Box<dyn RunWatcher>) -> (Arc<RunHandle>, Recipient) {
+        let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
+        let recipient = Recipient::new(watcher, handle.interrupt.clone(), self.secrets.clone());
+        (handle, recipient)
     }
 
     /// Runs short work on the thread of a worker. It is dropped if the workers stop first.
