@@ -3,7 +3,6 @@
 
 use super::{Function, HostTool};
 use crate::policy::Permitted;
-use crate::schema::PlainArguments;
 use crate::tools::{HOST, UpstreamTool};
 use ptc_vm::builtins::ToolForm;
 use std::collections::BTreeMap;
@@ -17,8 +16,6 @@ pub struct GrantedTools(BTreeMap<Arc<str>, Arc<GrantedTool>>);
 pub struct GrantedTool {
     tool: HostTool,
     listing: Arc<UpstreamTool>,
-    /// Its argument schema, if plain.
-    plain: Option<PlainArguments>,
 }
 
 impl GrantedTool {
@@ -31,11 +28,6 @@ impl GrantedTool {
     /// The tool as a server would list it.
     pub fn listing(&self) -> &Arc<UpstreamTool> {
         &self.listing
-    }
-
-    /// Its argument schema, if plain.
-    pub fn plain(&self) -> Option<&PlainArguments> {
-        self.plain.as_ref()
     }
 
     /// Time limit of a call, if the tool sets one.
@@ -68,8 +60,7 @@ impl GrantedTools {
                 return Err(format!("tool {name:?}: tool/{name} is a form of the language"));
             }
             let listing = Arc::new(tool.listing.clone());
-            let plain = PlainArguments::from_schema(&listing.input_schema);
-            if by_name.insert(name.clone(), Arc::new(GrantedTool { tool, listing, plain })).is_some() {
+            if by_name.insert(name.clone(), Arc::new(GrantedTool { tool, listing })).is_some() {
                 return Err(format!("tool {name:?} is given twice"));
             }
         }

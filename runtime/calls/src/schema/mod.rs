@@ -3,15 +3,12 @@
 //! # Layout
 //! - this file: references, alternatives, and one word for the type of each argument
 //! - [`judge`]: one value, and the names of an object, against any schema; what is not understood is accepted
-//! - `plain`: the same for objects of scalars, which most tools of applications take
 //! - [`output`]: the strict subset that `output_schema` may use; `validate`: a result against it
 
 pub mod judge;
 pub mod output;
-mod plain;
 mod validate;
 
-pub use plain::{PlainArguments, PlainKind};
 pub use validate::validate;
 
 use serde_json::Value as Json;

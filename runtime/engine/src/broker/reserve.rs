@@ -9,7 +9,6 @@ use ptc_calls::run::account::{CallLabel, CallTag, RunAccount};
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, CallStatus, Effect};
 use ptc_calls::run::outgoing::EncodingPermit;
-use ptc_calls::schema::PlainArguments;
 use ptc_calls::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use ptc_calls::tools::{CallTarget, LookUp, Notation, Refusal, UpstreamTool};
 use ptc_upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
@@ -365,14 +364,6 @@ impl Permit {
     /// The tool, with the schema of its arguments.
     pub fn tool(&self) -> &Arc<UpstreamTool> {
         &self.tool
-    }
-
-    /// What the arguments of the tool are, if it is one of the host and its schema is plain.
-    pub(crate) fn plain(&self) -> Option<&PlainArguments> {
-        match &self.plan.callee {
-            Callee::Server(_) => None,
-            Callee::Host(tool) => tool.plain(),
-        }
     }
 
     /// The same permit, if there is time left to use it. Encoding a call that cannot be answered in time would only delay

@@ -1,7 +1,7 @@
 //! `(tool/name …)`: calls tools of the host. Arguments are named, or in the order of the schema. The result
 //! is the value itself. A failure ends the program, because there is no `{:ok false …}` to test.
 
-use super::{encode, fault, plain, programmer_fault, shown};
+use super::{encode, fault, programmer_fault, shown};
 use crate::broker::{
     CallError, CallPayload, Chosen, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
 };
@@ -39,13 +39,8 @@ pub(crate) fn encoded(
     arguments: &[Value],
 ) -> Result<(Permit, String), Box<Fault>> {
     let tool = permit.tool().clone();
-    let encoded = match permit.plain().map_or(Ok(None), |schema| plain::encode(cx, schema, arguments)) {
-        Ok(Some(text)) => Ok((text, Vec::new())),
-        Ok(None) => {
-            read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)))
-        }
-        Err(limit) => Err(limit),
-    };
+    let encoded =
+        read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)));
     match encoded {
         Ok((text, notes)) => {
             notes.into_iter().for_each(|note| account.note(note));

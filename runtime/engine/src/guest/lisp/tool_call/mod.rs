@@ -9,7 +9,6 @@ mod arguments;
 pub(crate) mod granted;
 mod literal;
 mod parse;
-mod plain;
 mod request;
 mod value_form;
 
