@@ -1,4 +1,4 @@
-//! Handles of running programs, for the callers that started them.
+//! Handles of running programs: a future of the outcome, and a stream of events; dropping one cancels the program.
 
 use crate::exec::queue::Submitted;
 use ptc_calls::run::outcome::{CallRecord, Failure, Outcome};

@@ -1,4 +1,5 @@
-//! The record of one call, as it is stored in memory. Its payloads are processed only when they are shown.
+//! The record of one finished call: what is stored of it in memory, and its JSON form, for which its payloads are
+//! processed.
 
 use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;

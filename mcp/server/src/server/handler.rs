@@ -5,11 +5,10 @@
 
 mod long_calls;
 mod requested;
+mod subscription;
 
 use super::connection_state::{ConnectionState, offered};
-use super::detached::{
-    self, AwaitedTask, Detach, DetachedLimits, DetachedRun, DetachedRuns, HandleKind, TaskReply,
-};
+use super::detached::{self, AwaitedTask, Detach, DetachedLimits, DetachedRuns, HandleKind, TaskReply};
 use super::input_required::{CallKey, ResumedCall};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
@@ -32,6 +31,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+pub use subscription::Subscription;
 
 /// Methods of either era, apart from `tools/call`, that are handled here. Parameters of any other method are passed to
 /// the offerings unread.
@@ -115,17 +115,6 @@ impl Ticket {
     pub fn unrecorded(&self) -> Ticket {
         Ticket { id: self.id.clone(), era: self.era, record: None }
     }
-}
-
-/// An open `subscriptions/listen`.
-#[derive(Clone, Debug)]
-pub struct Subscription {
-    /// Id of the request.
-    pub id: Id<'static>,
-    /// The client subscribes to changes of the tool list, and the list can change.
-    pub tools_list_changed: bool,
-    /// The client subscribes to changes of these tasks; `None`: of none.
-    pub(super) tasks: Option<Vec<Arc<DetachedRun>>>,
 }
 
 /// What the server offers.

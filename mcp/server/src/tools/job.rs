@@ -1,4 +1,5 @@
-//! A job: work of a tool that takes a while, as the server admits, starts and cancels it.
+//! A job: work of a tool that takes a while, which the server starts and cancels, and which reports its progress
+//! and its end.
 
 use super::ToolAnswer;
 use ptc_calls::journal::RunKeeper;

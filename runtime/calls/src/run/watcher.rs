@@ -1,4 +1,4 @@
-//! Lets a caller follow one run: its progress and its outcome.
+//! Lets a caller follow one run: its progress, its state at a moment and its outcome, all without secrets.
 
 use super::account::RunAccount;
 use super::client::ProgressListener;

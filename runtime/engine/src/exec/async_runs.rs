@@ -1,4 +1,5 @@
-//! Runs on the I/O runtime. Each is one task, which holds the account of its run and watches its deadline.
+//! Starts runs that need no worker as tasks of the I/O runtime, watches their deadlines, and cancels them.
+//! The task holds the account of its run.
 
 use super::queue::RunHandle;
 use crate::guest::AsyncRun;

@@ -1,12 +1,9 @@
-//! The part of the handler for calls that go on without their requests: when they do so, how their requests are
-//! answered, subscriptions, and resumed runs.
+//! The part of the handler for calls that go on without their requests: it decides when they do, answers their requests, and
+//! resumes stored runs.
 
 use super::requested::RequestedCall;
-use super::{Handler, Subscription, Ticket};
-use crate::protocol::notify;
-use crate::protocol::params::{Params, Wanted};
-use crate::protocol::{Era, Id, RpcError, ServerMessage};
-use crate::server::connection_state::ConnectionState;
+use super::{Handler, Ticket};
+use crate::protocol::{Era, RpcError, ServerMessage};
 use crate::server::detached::{self, Detach, DetachedRun, DetachedRuns, HandleKind, TaskWish};
 use crate::server::outbox::{Outbox, Route};
 use crate::tools::lisp_run::still_running;
@@ -44,21 +41,6 @@ impl Handler {
         })
     }
 
-    /// A subscription to what exists.
-    pub(super) fn subscription(
-        &self,
-        id: &Id<'_>,
-        params: &Params<'_>,
-        state: &ConnectionState,
-    ) -> Result<Subscription, RpcError> {
-        let none = Wanted::default();
-        let wanted = params.notifications.as_ref().unwrap_or(&none);
-        let tasks = wanted.task_ids.as_ref().filter(|_| self.has_tasks);
-        let tasks = tasks.map(|ids| self.detached.followed(params, ids, state.owner)).transpose()?;
-        let tools_list_changed = wanted.tools_list_changed && self.changes;
-        Ok(Subscription { id: id.clone().into_owned(), tools_list_changed, tasks })
-    }
-
     /// Answers the request of a call that goes on without it.
     pub(in crate::server) fn handed_over(&self, ticket: &Ticket, run: &DetachedRun, out: &mut impl Outbox) {
         match run.kind {
@@ -92,15 +74,6 @@ impl Handler {
             trace: None,
         };
         self.registry.find(tool)?.resume(run, memo, &context)
-    }
-}
-
-impl Subscription {
-    /// The first message, which says what the client will be notified of.
-    pub(in crate::server) fn acknowledged(&self) -> ServerMessage {
-        let ids: Option<Vec<String>> =
-            self.tasks.as_ref().map(|tasks| tasks.iter().map(|run| run.id.clone()).collect());
-        notify::subscription_acknowledged(&self.id, self.tools_list_changed, ids.as_deref())
     }
 }
 
