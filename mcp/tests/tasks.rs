@@ -282,6 +282,18 @@ async fn a_client_of_2025_11_25_asks_for_a_task_and_fetches_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_is_notified_of_the_end_of_a_task_that_it_does_not_wait_for() {
+    let (mut client, _) = Client::shaken("2025-11-25", DetachedLimits::default()).await;
+    let id = client.task("gate").await;
+    client.script.gate.add_permits(1);
+    let noted = client.receive().await;
+    assert_eq!(
+        (&noted["method"], &noted["params"]["status"], &noted["params"]["taskId"]),
+        (&json!("notifications/tasks/status"), &json!("completed"), &json!(id))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_of_2025_11_25_fails_with_its_call_and_stays_cancelled() {
     let (mut client, _) = Client::shaken("2025-11-25", DetachedLimits::default()).await;
     let failed = client.task("fail").await;

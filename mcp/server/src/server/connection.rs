@@ -268,16 +268,13 @@ impl<O: Outbox> ClientConnection<O> {
     pub fn take_events(&mut self) {
         self.send_requests();
         let events = self.mailbox.take();
-        if events.is_empty() {
-            if !self.followed.is_empty() {
-                self.report_tasks();
+        if !events.is_empty() {
+            let now = Instant::now();
+            for (slot, event) in events {
+                self.calls.handle(slot, event, now, &mut self.outbox);
             }
-            return;
         }
-        let now = Instant::now();
-        for (slot, event) in events {
-            self.calls.handle(slot, event, now, &mut self.outbox);
-        }
+        // Also without events: a call that need not wait becomes a task when it is admitted.
         self.report_tasks();
     }
 

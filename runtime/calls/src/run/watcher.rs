@@ -105,13 +105,15 @@ impl Recipient {
             return;
         }
         account.cancel_calls();
+        // First, and taken out: a watcher that panics gets no more lines and calls, but still the whole outcome.
+        if let (Some(mut reported), Some(watcher)) = (self.reported.take(), &mut self.watcher) {
+            let calls = account.calls_ended_after(reported.calls);
+            reported.deliver(&mut **watcher, &self.secrets, &outcome.prints, calls);
+        }
         outcome.complete(account);
         if let Some(journal) = account.journal() {
             journal.outcome(OutcomeRecord::from(&outcome));
         }
-        self.follow(&outcome.prints, |known| {
-            outcome.upstream_calls.get(known..).unwrap_or_default().to_vec()
-        });
         if let Some(watcher) = self.watcher.take() {
             release(&mut outcome, &self.secrets);
             watcher.ended(outcome);
@@ -126,16 +128,8 @@ impl Recipient {
     /// Delivers lines and calls that are new to the watcher; `calls` returns those after the first `n`.
     pub fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
         let (Some(reported), Some(watcher)) = (&mut self.reported, &mut self.watcher) else { return };
-        // Replies arrive before a quantum, lines are printed in it.
-        for mut call in calls(reported.calls) {
-            clean_call(&mut call, &self.secrets);
-            watcher.called(&call);
-            reported.calls += 1;
-        }
-        for line in lines.iter().skip(reported.lines) {
-            watcher.printed(&self.secrets.scrub(line));
-        }
-        reported.lines = reported.lines.max(lines.len());
+        let calls = calls(reported.calls);
+        reported.deliver(&mut **watcher, &self.secrets, lines, calls);
     }
 
     /// Gives the watcher a view of the run, and the run the listener of the watcher.
@@ -223,6 +217,28 @@ impl fmt::Debug for RunView {
 struct Reported {
     lines: usize,
     calls: usize,
+}
+
+impl Reported {
+    /// Delivers further calls, and those of the lines that are new. Replies arrive before a quantum, lines are printed in
+    /// it.
+    fn deliver(
+        &mut self,
+        watcher: &mut dyn RunWatcher,
+        secrets: &SecretRegistry,
+        lines: &[String],
+        calls: Vec<CallRecord>,
+    ) {
+        for mut call in calls {
+            clean_call(&mut call, secrets);
+            self.calls += 1;
+            watcher.called(&call);
+        }
+        for line in lines.iter().skip(self.lines) {
+            watcher.printed(&secrets.scrub(line));
+        }
+        self.lines = self.lines.max(lines.len());
+    }
 }
 
 impl Drop for Recipient {

@@ -57,11 +57,12 @@ async fn drive(
     limits: Limits,
     handle: Arc<RunHandle>,
     mut recipient: Recipient,
-    stopping: watch::Receiver<bool>,
+    mut stopping: watch::Receiver<bool>,
 ) {
     let account = Arc::new(RunAccount::new(limits, handle.interrupt.clone()));
     // A defect of the work or of the watcher leaves the account, so the outcome has the calls that were made.
-    let outcome = contained(Box::pin(go_through(run, &account, &handle, &mut recipient, stopping))).await;
+    let outcome =
+        contained(Box::pin(go_through(run, &account, &handle, &mut recipient, &mut stopping))).await;
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         tracing::error!(panic = text, "a run hit a defect");
@@ -76,7 +77,7 @@ async fn go_through(
     account: &Arc<RunAccount>,
     handle: &RunHandle,
     recipient: &mut Recipient,
-    stopping: watch::Receiver<bool>,
+    stopping: &mut watch::Receiver<bool>,
 ) -> Outcome {
     recipient.entered(account);
     recipient.begun();
@@ -122,7 +123,7 @@ async fn end(account: Arc<RunAccount>, mut recipient: Recipient, outcome: Outcom
 async fn interrupt(
     account: &RunAccount,
     cancelled: &Notify,
-    mut stopping: watch::Receiver<bool>,
+    stopping: &mut watch::Receiver<bool>,
 ) -> InterruptKind {
     let mut shortest = Duration::ZERO;
     loop {

@@ -4,7 +4,7 @@ use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::guard::single_header;
 use super::nodes::{AskedRequest, Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
-use super::posted::{AcceptedTypes, PostedCall, ReplyBuffer};
+use super::posted::{AcceptedTypes, PostedCall, REVOKED, ReplyBuffer};
 use super::reply::{self, SESSION};
 use super::sessions::{NoSession, SessionRefusal, WebSession};
 use super::socket::RequestOrigin;
@@ -388,6 +388,11 @@ impl Post<'_> {
             }
         };
         match action {
+            // Its token may have been revoked while its request was read.
+            Action::Run(call) if self.holder.is_revoked() => {
+                self.handler.refuse(call.ticket, RefusalReason::Cancelled, REVOKED, &mut buffer);
+                Answer::Done(buffer.answer(accepted))
+            }
             Action::Run(call) => {
                 let place = (server, self.holder);
                 let begun =

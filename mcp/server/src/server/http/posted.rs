@@ -26,6 +26,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// Time after which the response becomes a stream, so that the connection is not silent.
 const LONG: Duration = Duration::from_secs(5);
 
+/// The answer to a call with a token that was revoked meanwhile.
+pub(super) const REVOKED: &str = "the token of the call is good no longer, so it was cancelled";
+
 /// Messages for one request, in order.
 #[derive(Default)]
 pub(super) struct ReplyBuffer {
@@ -241,7 +244,7 @@ impl PostedCall {
             }
             () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.buffer),
             () = cancelled => self.cancel("the request was cancelled"),
-            () = self.holder.revoked() => self.cancel("the token of the call is good no longer, so it was cancelled"),
+            () = self.holder.revoked() => self.cancel(REVOKED),
             () = self.server.reached(ServerStage::Ending) => {
                 self.calls.cancel(&self.ticket.id);
                 self.buffer.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));

@@ -26,6 +26,7 @@ use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
 use crate::tasks::{self, TaskOwner};
 use renewal::{Cause, Renewal};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     pub(super) key: LoginKey,
     pub(super) secrets: SecretRegistry,
     current: RwLock<Current>,
+    /// A look at the store is under way, for which no request waits.
+    is_looking: AtomicBool,
     /// Held by the task that renews the login in this process.
     renewal: tokio::sync::Mutex<Renewal>,
     /// Since when an early renewal is under way.
@@ -142,6 +145,7 @@ impl ServerLogin {
             key,
             secrets,
             current: RwLock::default(),
+            is_looking: AtomicBool::new(false),
             renewal: tokio::sync::Mutex::default(),
             early: watch::Sender::new(None),
             seen: Mutex::default(),
@@ -302,21 +306,21 @@ impl Inner {
         if self.is_withheld() {
             return None;
         }
-        let mut known = self.current.read_locked().clone();
+        let known = self.current.read_locked().clone();
         if self.options.store.is_none() || known.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return known.login;
         }
         if known.looked.is_none() || known.login.is_some() {
             return self.look(known).await;
         }
-        let mut current = self.current.write_locked();
-        if current.looked == known.looked {
-            known.looked = Some(Instant::now());
-            current.looked = known.looked;
+        if !self.is_looking.swap(true, Ordering::AcqRel) {
             let inner = self.clone();
-            tasks::spawn(TaskOwner::Process, async move { inner.look(known).await });
+            tasks::spawn(TaskOwner::Process, async move {
+                inner.look(known).await;
+                inner.is_looking.store(false, Ordering::Release);
+            });
         }
-        current.login.clone()
+        None
     }
 
     /// The login, read from the store if that has changed since `known`.
