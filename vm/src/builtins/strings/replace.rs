@@ -175,7 +175,10 @@ enum Piece<'w> {
 /// A replacement is parsed again for every match, which costs no more than writing it.
 fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
     let plain = |end: usize, from: usize| Ok((Piece::Text(&with[from..end]), &with[end..]));
-    let special = |text: &str, from: usize| text[from..].find(['\\', '$']).map_or(text.len(), |at| at + from);
+    let special = |text: &str, from: usize| {
+        let found = memchr::memchr2(b'\\', b'$', &text.as_bytes()[from..]);
+        found.map_or(text.len(), |at| at + from)
+    };
     let mut characters = with.chars();
     match (characters.next(), characters.next()) {
         (Some('\\'), Some(next)) => plain(1 + next.len_utf8(), 1),
