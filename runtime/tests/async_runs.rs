@@ -256,3 +256,25 @@ async fn the_end_of_the_runtime_ends_it_and_later_ones() {
     let later = runtime.run_async(long, endless(&begun, &dropped)).await;
     assert_eq!((reason(&later), dropped.load(Ordering::SeqCst)), ("cancelled", 2));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_returns_when_each_end_was_delivered() {
+    for _ in 0..20 {
+        let runtime = runtime().await;
+        let begun = Arc::new(Notify::new());
+        let begins = begun.clone();
+        let work = move |_| async move {
+            begins.notify_one();
+            pending::<Outcome>().await
+        };
+        // Large enough to be ended on a thread for blocking work.
+        let at_end = |_, _: &Limits| answer(&"x".repeat(1 << 20));
+        let (sender, mut ended) = oneshot::channel();
+        let long = Limits { timeout_ms: 60_000, ..Limits::default() };
+        let _submitted =
+            runtime.submit_async(long, AsyncRun::new(at_end, work), Box::new(Watcher(Some(sender))));
+        begun.notified().await;
+        runtime.shutdown().await;
+        assert_eq!(reason(&ended.try_recv().expect("an end")), "answer");
+    }
+}
