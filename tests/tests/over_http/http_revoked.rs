@@ -62,13 +62,26 @@ impl Tokens {
     }
 
     fn send(&self, token: &str, params: Value) -> Browser {
-        let params = stateless_params(params, json!({ "elicitation": {} }));
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
         let bearer = bearer(token);
         let mut headers = stateless_headers("tools/call", "lisp_eval");
         headers.push(("Authorization", &bearer));
         let mut browser = self.server.connect();
-        browser.send("POST", &headers, &body);
+        browser.send("POST", &headers, &call_of(params));
+        browser
+    }
+
+    /// Sends the head of a call, and waits until the server reads its body, so the token was good.
+    fn send_head(&self, token: &str, body: &str) -> Browser {
+        let (bearer, length) = (bearer(token), body.len().to_string());
+        let mut headers = stateless_headers("tools/call", "lisp_eval");
+        headers.extend([
+            ("Authorization", bearer.as_str()),
+            ("Content-Length", &length),
+            ("Expect", "100-continue"),
+        ]);
+        let mut browser = self.server.connect();
+        browser.send("POST", &headers, "");
+        assert_eq!(browser.head().expect("a head").status, 100);
         browser
     }
 
@@ -102,6 +115,12 @@ impl Tokens {
         let text = format!("(get (:value (tool/call 'probe/stats {{}})) :{what})");
         eventually(what, || self.text("watch", &text) == count.to_string());
     }
+}
+
+/// The body of a call by a client that answers questions.
+fn call_of(params: Value) -> String {
+    let params = stateless_params(params, json!({ "elicitation": {} }));
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
 }
 
 /// The message of an answer, which is a stream if it took long.
@@ -146,6 +165,21 @@ fn a_token_that_is_taken_away_ends_its_calls_and_its_parked_runs_and_no_others()
     assert_eq!(tokens.text("stays", GATHER), "true");
     assert_eq!(text_of(&message_of(&waits.answer())["result"]), "true");
     tokens.until("cancelled", 3);
+}
+
+#[test]
+fn a_token_that_is_taken_away_while_its_call_arrives_starts_nothing() {
+    let tokens = Tokens::start(&[("gone", ""), WATCH]);
+    let body = call_of(program("(mapv (fn [n] (tool/call 'probe/echo {:v n})) (range 20))"));
+    let mut goes_on = tokens.send_head("gone", &body);
+    goes_on.send_raw(body.as_bytes()).expect("sent");
+    assert_eq!(message_of(&goes_on.answer())["result"]["isError"], false);
+    tokens.until("calls", 21);
+    let mut late = tokens.send_head("gone", &body);
+    tokens.replace(&[WATCH]);
+    late.send_raw(body.as_bytes()).expect("sent");
+    assert!(is_cancelled(&message_of(&late.answer())));
+    tokens.until("calls", 22);
 }
 
 #[test]

@@ -8,8 +8,10 @@ use super::release::{clean_call, clean_name, release};
 use super::totals::CallTotals;
 use crate::journal::OutcomeRecord;
 use ptc_base::secrets::SecretRegistry;
+use ptc_base::tasks::panic_text;
 use ptc_vm::Interrupt;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -99,16 +101,16 @@ impl Recipient {
     }
 
     /// Ends a run: cancels its calls that are under way, completes its outcome, and delivers it with secrets redacted.
-    /// Only the first end of a run counts.
+    /// Only the first end of a run counts. Never panics: a watcher that does gets no more lines and calls, but still the
+    /// whole outcome.
     pub fn finish(&mut self, account: &RunAccount, mut outcome: Outcome) {
         if self.watcher.is_none() {
             return;
         }
         account.cancel_calls();
-        // First, and taken out: a watcher that panics gets no more lines and calls, but still the whole outcome.
         if let (Some(mut reported), Some(watcher)) = (self.reported.take(), &mut self.watcher) {
             let calls = account.calls_ended_after(reported.calls);
-            reported.deliver(&mut **watcher, &self.secrets, &outcome.prints, calls);
+            contain(|| reported.deliver(&mut **watcher, &self.secrets, &outcome.prints, calls));
         }
         outcome.complete(account);
         if let Some(journal) = account.journal() {
@@ -116,7 +118,7 @@ impl Recipient {
         }
         if let Some(watcher) = self.watcher.take() {
             release(&mut outcome, &self.secrets);
-            watcher.ended(outcome);
+            contain(|| watcher.ended(outcome));
         }
     }
 
@@ -250,6 +252,13 @@ impl Drop for Recipient {
         };
         let mut outcome = Outcome::failed(failure);
         release(&mut outcome, &self.secrets);
-        watcher.ended(outcome);
+        contain(|| watcher.ended(outcome));
+    }
+}
+
+/// Calls a watcher at the end of its run, where a panic would end the thread that other runs share.
+fn contain(call: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+        tracing::error!(panic = panic_text(&*panic), "the watcher of a run hit a defect");
     }
 }

@@ -58,8 +58,7 @@ impl Work {
         inbox: &Arc<Inbox>,
         port: Rc<Port>,
     ) -> Work {
-        let QueuedRun { handle, make, mut recipient, .. } = *job;
-        recipient.entered(&account);
+        let QueuedRun { handle, make, recipient, .. } = *job;
         let stage = Stage::New { handle, make, inbox: inbox.clone(), port };
         Work { account, stage, replies: Vec::new(), recipient, waits: false }
     }
@@ -80,6 +79,7 @@ impl Task for Work {
         if matches!(self.stage, Stage::New { .. })
             && let Stage::New { handle, make, inbox, port } = std::mem::replace(&mut self.stage, Stage::Over)
         {
+            self.recipient.entered(&self.account);
             self.recipient.begun();
             let account = self.account.clone();
             let made = match handle.pin(&inbox) {

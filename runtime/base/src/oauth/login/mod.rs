@@ -24,7 +24,7 @@ use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark};
 use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
-use crate::tasks::{self, TaskOwner};
+use crate::tasks::{self, TaskOwner, contained, panic_text};
 use renewal::{Cause, Renewal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -316,8 +316,12 @@ impl Inner {
         if !self.is_looking.swap(true, Ordering::AcqRel) {
             let inner = self.clone();
             tasks::spawn(TaskOwner::Process, async move {
-                inner.look(known).await;
+                let looked = contained(Box::pin(inner.look(known))).await;
+                // After a defect, too: otherwise this look would be the last one.
                 inner.is_looking.store(false, Ordering::Release);
+                if let Err(panic) = looked {
+                    tracing::error!(panic = panic_text(&*panic), "a look for a login hit a defect");
+                }
             });
         }
         None
