@@ -52,7 +52,8 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[], &["available_tools"], Meaning::Allow),
     (&[], &["name", "display_name", "title", "icon", "icons", "version", "gallery", "dev", "source", "bundled"], Meaning::Display),
     (&[], &["envFile"], Meaning::Unsupported("is not read: export its variables, or write them into env")),
-    (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Unsupported("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
+    (&[], &["headersHelper"], Meaning::Unsupported("is not taken over: give the server a token in headers, or log in with ptc login")),
+    (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes"], Meaning::Unsupported("is not taken over: log in with ptc login, or give the server a token in headers")),
 ];
 
 /// The meaning of a key for this host.
