@@ -6,7 +6,7 @@ use std::fmt;
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs: `value`, `error`, `prints`, `fuel`, `calls`.
+    /// What differs: `result` (a value or an error), `prints`, `fuel`, `calls`.
     pub what: &'static str,
     /// As it was recorded.
     pub recorded: String,
