@@ -157,7 +157,9 @@ fn hangs(class: &str, how: &str) {
         run.text(&format!("(tool/call 'bad/{how})"));
         let begun = Instant::now();
         for seen in run.attack(&programs) {
-            assert!(seen == "{:timeout 50}" || seen == ":timeout", "{class}, {load}: {seen}");
+            // Calls end shortly before their program, which on a busy machine cannot say so any more.
+            let is_over = seen.starts_with("timeout: execution exceeded");
+            assert!(is_over || seen == "{:timeout 50}" || seen == ":timeout", "{class}, {load}: {seen}");
         }
         run.replaced(&before);
         let gone = begun.elapsed();
