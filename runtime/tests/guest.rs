@@ -305,7 +305,8 @@ async fn a_defect_of_a_guest_ends_its_run_alone() {
     }
     let server = MemoryServer::default();
     let runtime = runtime_with(&server, StartPolicy::All, &SecretRegistry::new()).await;
-    let failure = runtime.run_guest(limits(), Box::new(|_| Ok(Box::new(Broken)))).await.result.unwrap_err();
+    let failure =
+        runtime.run_guest(limits(), Box::new(|_, _, _| Ok(Box::new(Broken)))).await.result.unwrap_err();
     assert_eq!(failure.message, "internal defect: out of order");
     let outcome = run(&runtime, limits(), json!([["memory", "echo", {"n": 1}]])).await;
     assert_eq!(answers(&outcome), json!([{"n": 1}]));

@@ -15,6 +15,9 @@ use tokio::runtime::Handle;
 /// Most pieces in one batch: few enough that the threads of the I/O runtime share the work of one program.
 const MOST: usize = 32;
 
+/// One piece. It ends without a reply when it is stopped, or when it panics.
+type Piece = Abortable<Contained<dyn Future<Output = Reply> + Send>>;
+
 /// Queues replies for the worker of the run.
 pub(crate) type Deliver = Arc<dyn Fn(Vec<(CallId, Reply)>) + Send + Sync>;
 
@@ -31,9 +34,8 @@ impl Drop for TaskHandle {
 pub struct Port {
     io: Handle,
     deliver: Deliver,
-    /// Work that was handed out in this quantum and has not started yet. A piece of it ends without a reply when it is
-    /// stopped, or when it panics.
-    waiting: RefCell<Vec<(CallId, Abortable<Contained<dyn Future<Output = Reply> + Send>>)>>,
+    /// Work that was handed out in this quantum and has not started yet.
+    waiting: RefCell<Vec<(CallId, Piece)>>,
 }
 
 impl Port {
@@ -61,9 +63,8 @@ impl Port {
             return;
         }
         let deliver = self.deliver.clone();
-        let replies =
-            waiting.into_iter().map(|(call, work)| async move { Some((call, work.await.ok()?.ok()?)) });
-        let mut results = replies.collect::<FuturesUnordered<_>>().ready_chunks(MOST);
+        let reply = async |(call, work): (CallId, Piece)| Some((call, work.await.ok()?.ok()?));
+        let mut results = waiting.into_iter().map(reply).collect::<FuturesUnordered<_>>().ready_chunks(MOST);
         self.io.spawn(async move {
             while let Some(ready) = results.next().await {
                 let ready: Vec<_> = ready.into_iter().flatten().collect();
