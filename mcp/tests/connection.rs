@@ -10,7 +10,6 @@ use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{Outcome, RenderedValue};
 use ptc_calls::watcher::RunWatcher;
 use ptc_server::redact::{Form, RedactingWriter, shapes};
-use ptc_server::server::outbox::Lines;
 use ptc_server::server::stdio::serve;
 use ptc_server::server::{ClientConnection, Gate, GateLimits, Handler, ParkingLimits, Surface};
 use ptc_server::tools::catalog::{CatalogView, ServerView};
@@ -306,7 +305,7 @@ fn while_there_is_room_cancellations_are_seen_before_programs_end() {
 
 /// A connection with a transport that the test controls.
 struct Held {
-    connection: ClientConnection<Lines>,
+    connection: ClientConnection<Vec<u8>>,
     script: Script,
 }
 
@@ -318,7 +317,7 @@ impl Held {
     fn at(gate: &Arc<Gate>) -> Held {
         let (dropped, _) = mpsc::channel();
         let script = Script { gate: Arc::new(Semaphore::new(0)), dropped, started: Arc::default() };
-        let connection = ClientConnection::new(handler(&script), gate, 1_000, Lines::default());
+        let connection = ClientConnection::new(handler(&script), gate, 1_000, Vec::new());
         Held { connection, script }
     }
 
@@ -338,7 +337,7 @@ impl Held {
     }
 
     fn sent(&mut self) -> String {
-        String::from_utf8(self.connection.outbox().take()).expect("text")
+        String::from_utf8(std::mem::take(self.connection.outbox())).expect("text")
     }
 }
 

@@ -9,7 +9,7 @@ use ptc_compiler::diagnostic::Diagnostic;
 use ptc_server::answer::caps::Profile;
 use ptc_server::answer::profile::apply;
 use ptc_server::answer::record::Record;
-use ptc_server::answer::{Content, RefusalReason, ToolResult};
+use ptc_server::answer::{Content, RefusalReason, ToolAnswer};
 use ptc_vm::{Reason, Span};
 use serde_json::json;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn bad() -> Outcome {
     }))
 }
 
-fn text<'r>(result: &'r ToolResult<'_>) -> &'r str {
+fn text<'r>(result: &'r ToolAnswer<'_>) -> &'r str {
     match &result.content {
         Content::Text(text) => text.as_ref(),
         Content::Blocks(_) | Content::Extended { .. } | Content::InputRequired { .. } => {
@@ -80,7 +80,7 @@ fn text<'r>(result: &'r ToolResult<'_>) -> &'r str {
     }
 }
 
-fn show(result: &ToolResult<'_>) -> String {
+fn show(result: &ToolAnswer<'_>) -> String {
     let structured = match &result.structured {
         Some(value) => serde_json::to_string_pretty(value).expect("JSON"),
         None => "none".into(),

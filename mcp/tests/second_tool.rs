@@ -3,7 +3,7 @@
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::watcher::RunWatcher;
-use ptc_server::answer::{Content, ToolResult};
+use ptc_server::answer::Content;
 use ptc_server::protocol::params::Params;
 use ptc_server::protocol::{Era, Id};
 use ptc_server::server::{
@@ -30,7 +30,7 @@ struct Wait(Waiting);
 
 fn said(blocks: Value, is_error: bool) -> ToolAnswer<'static> {
     let content = Content::Blocks(to_raw_value(&blocks).expect("JSON"));
-    ToolResult { is_error, content, structured: None }.into()
+    ToolAnswer { is_error, ..ToolAnswer::new(content) }
 }
 
 impl Tool for Wait {

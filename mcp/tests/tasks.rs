@@ -12,7 +12,6 @@ use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{Failure, Outcome, RenderedValue};
 use ptc_calls::watcher::RunWatcher;
-use ptc_server::server::outbox::Lines;
 use ptc_server::server::{
     ClientConnection, DetachedLimits, DetachedRuns, Gate, GateLimits, Handler, ParkingLimits, Surface,
 };
@@ -90,7 +89,7 @@ fn outcome(text: &str) -> Outcome {
 }
 
 struct Client {
-    connection: ClientConnection<Lines>,
+    connection: ClientConnection<Vec<u8>>,
     received: VecDeque<Value>,
     script: Script,
     next: u64,
@@ -120,7 +119,7 @@ impl Client {
         let limits =
             GateLimits { jobs: 64, memory_bytes: u64::MAX, queued: 64, queued_bytes: 1 << 20, parking };
         let connection =
-            ClientConnection::new(handler, &Gate::new(limits), 1 << 20, Lines::default()).single_client();
+            ClientConnection::new(handler, &Gate::new(limits), 1 << 20, Vec::new()).single_client();
         Client { connection, received: VecDeque::new(), script, next: 0 }
     }
 
@@ -141,7 +140,7 @@ impl Client {
     /// The next message.
     async fn receive(&mut self) -> Value {
         loop {
-            let lines = self.connection.outbox().take();
+            let lines = std::mem::take(self.connection.outbox());
             let lines = std::str::from_utf8(&lines).unwrap().lines();
             self.received.extend(lines.map(|line| serde_json::from_str::<Value>(line).unwrap()));
             if let Some(message) = self.received.pop_front() {

@@ -6,20 +6,23 @@ use common::memory::MemoryServer;
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::{CallFault, CallRecord, CallStatus, Failure, FailureKind, Outcome, RenderedValue};
+use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::{LookUp, Notation};
 use ptc_calls::watcher::RunWatcher;
 use ptc_engine::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
-use ptc_engine::guest::{CallId, Guest, GuestContext, MakeGuest, Progress, Reply, TaskHandle};
+use ptc_engine::guest::{CallId, Guest, MakeGuest, Port, Progress, Reply, TaskHandle};
 use ptc_engine::{Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::{Class, InterruptKind};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// The guest. Its result is the list of answers.
 struct CallList {
-    context: GuestContext,
+    account: Arc<RunAccount>,
+    port: Rc<Port>,
     broker: Arc<ToolBroker>,
     left: VecDeque<ToolCall>,
     answers: Vec<Value>,
@@ -36,16 +39,16 @@ impl CallList {
             ToolCall { server, tool, arguments, notation: Notation::Json }
         };
         let (broker, left) = (broker.clone(), calls.into_iter().map(call).collect());
-        Box::new(move |context| {
+        Box::new(move |account, port, _| {
             let (answers, under_way, failure) = (Vec::new(), None, None);
-            Ok(Box::new(CallList { context, broker, left, answers, under_way, failure }))
+            Ok(Box::new(CallList { account, port, broker, left, answers, under_way, failure }))
         })
     }
 
     fn ended(&mut self) -> Option<Result<RenderedValue, Failure>> {
         let failed =
             |raw, class| Some(Err(Failure::new(FailureKind::new(raw, class), "the list was stopped")));
-        match self.context.account.interrupted() {
+        match self.account.interrupted() {
             Some(InterruptKind::Cancelled) => return failed("cancelled", Class::Cancelled),
             Some(InterruptKind::Deadline) => return failed("too_slow", Class::Timeout),
             None => {}
@@ -70,9 +73,9 @@ impl Guest for CallList {
         if self.under_way.is_none()
             && let Some(call) = self.left.pop_front()
         {
-            let (broker, account) = (self.broker.clone(), self.context.account.clone());
+            let (broker, account) = (self.broker.clone(), self.account.clone());
             let work = async move { Reply::Payload(broker.call(&account, call).await) };
-            self.under_way = Some(self.context.port.hand_out(CallId(0), Box::pin(work)));
+            self.under_way = Some(self.port.hand_out(CallId(0), Box::pin(work)));
         }
         Progress::Waiting
     }
@@ -302,7 +305,8 @@ async fn a_defect_of_a_guest_ends_its_run_alone() {
     }
     let server = MemoryServer::default();
     let runtime = runtime_with(&server, StartPolicy::All, &SecretRegistry::new()).await;
-    let failure = runtime.run_guest(limits(), Box::new(|_| Ok(Box::new(Broken)))).await.result.unwrap_err();
+    let failure =
+        runtime.run_guest(limits(), Box::new(|_, _, _| Ok(Box::new(Broken)))).await.result.unwrap_err();
     assert_eq!(failure.message, "internal defect: out of order");
     let outcome = run(&runtime, limits(), json!([["memory", "echo", {"n": 1}]])).await;
     assert_eq!(answers(&outcome), json!([{"n": 1}]));

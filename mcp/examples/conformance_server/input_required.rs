@@ -3,7 +3,7 @@
 
 use crate::asking::form;
 use crate::plain::{definition, text};
-use ptc_server::answer::{Content, ToolResult};
+use ptc_server::answer::{Content, ToolAnswer};
 use ptc_server::protocol::RpcError;
 use ptc_server::protocol::borrowed::Raw;
 use ptc_server::protocol::params::Params;
@@ -169,6 +169,6 @@ impl Tool for RoundsTool {
             .map(|(n, r)| (n.clone(), r.clone()));
         let content =
             Content::InputRequired { requests: Box::new(requests.collect()), state: self.state(round) };
-        reply.with(&ToolResult { is_error: false, content, structured: None }.into())
+        reply.with(&ToolAnswer::new(content))
     }
 }

@@ -1,6 +1,6 @@
 //! Tools of the conformance server that answer: at once, after a while, or with an error.
 
-use ptc_server::answer::{Content, ToolAnswer, ToolResult};
+use ptc_server::answer::{Content, ToolAnswer};
 use ptc_server::protocol::RpcError;
 use ptc_server::protocol::log_level::LogLevel;
 use ptc_server::protocol::notify::LogMessage;
@@ -48,7 +48,7 @@ pub(crate) fn texts(names: &[&str]) -> Value {
 pub(crate) fn blocks(blocks: &Value, is_error: bool) -> ToolAnswer<'static> {
     // Serializing a tree cannot fail.
     let blocks = to_raw_value(blocks).unwrap_or_else(|_| RawValue::NULL.to_owned());
-    ToolResult { is_error, content: Content::Blocks(blocks), structured: None }.into()
+    ToolAnswer { is_error, ..ToolAnswer::new(Content::Blocks(blocks)) }
 }
 
 /// An answer with one text block.

@@ -3,7 +3,7 @@
 use crate::asking::form;
 use crate::input_required::{elicitation, responses};
 use crate::plain::{blocks, definition, text};
-use ptc_server::answer::{Content, ToolResult};
+use ptc_server::answer::{Content, ToolAnswer};
 use ptc_server::protocol::params::Params;
 use ptc_server::tools::{Begun, CallContext, Definition, Facts, Job, Reporter, Responder, TaskSupport, Tool};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl Tool for TaskTool {
             let requests = json!({ "user_name": elicitation("What is your name?", "name", "string") });
             let requests = requests.as_object().cloned().unwrap_or_default();
             let content = Content::InputRequired { requests: Box::new(requests), state: None };
-            return reply.with(&ToolResult { is_error: false, content, structured: None }.into());
+            return reply.with(&ToolAnswer::new(content));
         }
         if self.work == Work::Greet {
             let name = arguments["name"].as_str().unwrap_or_default();

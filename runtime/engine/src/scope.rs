@@ -3,6 +3,7 @@
 use crate::broker::ToolBroker;
 use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
+use crate::guest::lisp::driver::Execution;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
 use crate::handle::{Run, RunStream};
@@ -132,8 +133,11 @@ impl Scope {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
-        let guest = self.lisp.guest(source.into(), options);
-        self.queue.submit(WorkerChoice::Any, limits, guest, watcher, since)
+        let (lisp, source) = (self.lisp.clone(), source.into());
+        let make = Box::new(move |account, port, preemption| {
+            Execution::begin(lisp, source, options, None, account, port, preemption)
+        });
+        self.queue.submit(WorkerChoice::Any, limits, make, watcher, since)
     }
 
     /// Moves a session to this scope, and calls `done` afterwards. Later programs have its namespaces and

@@ -2,6 +2,7 @@
 
 use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
+use crate::guest::lisp::driver::Execution;
 use crate::guest::lisp::session::{self, SessionRun, SessionState};
 pub use crate::guest::lisp::session::{
     Accept, CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionEnd,
@@ -207,12 +208,15 @@ impl SessionPermit {
         state.contents().attempts += 1;
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let run = SessionRun { state: state.clone(), accept };
-        let guest = shared.lisp().session_guest(source.into(), options, run);
+        let (lisp, source) = (shared.lisp(), source.into());
+        let make = Box::new(move |account, port, preemption| {
+            Execution::begin(lisp, source, options, Some(run), account, port, preemption)
+        });
         let watcher = SessionWatcher { watcher, permit: self };
         // Held until the program is entered, so that it cannot replace the next one.
         let mut running = running.locked();
         let worker = WorkerChoice::Worker(*worker);
-        let submitted = queue.submit(worker, limits, guest, Box::new(watcher), since);
+        let submitted = queue.submit(worker, limits, make, Box::new(watcher), since);
         *running = Some(submitted.clone());
         submitted
     }

@@ -28,32 +28,27 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// A finished call: its result, and what is logged and recorded of it.
+/// A finished call: the result of `tools/call` without the envelope of its era, and what is logged and recorded of it.
 #[derive(Clone, Debug)]
 pub struct ToolAnswer<'a> {
-    /// The result.
-    pub result: ToolResult<'a>,
-    /// Log notifications to send before it, if the client asked for them.
-    pub log: Vec<LogMessage>,
-    /// Data for the record of the call.
-    pub summary: CallSummary<'a>,
-}
-
-impl<'a> From<ToolResult<'a>> for ToolAnswer<'a> {
-    fn from(result: ToolResult<'a>) -> ToolAnswer<'a> {
-        ToolAnswer { result, log: Vec::new(), summary: CallSummary::default() }
-    }
-}
-
-/// The result of `tools/call`, without the envelope of its era.
-#[derive(Clone, Debug)]
-pub struct ToolResult<'a> {
     /// True for every ending without an answer.
     pub is_error: bool,
     /// Content for the model.
     pub content: Content<'a>,
     /// `structuredContent`.
     pub structured: Option<Value>,
+    /// Log notifications to send before it, if the client asked for them.
+    pub log: Vec<LogMessage>,
+    /// Data for the record of the call.
+    pub summary: CallSummary<'a>,
+}
+
+impl<'a> ToolAnswer<'a> {
+    /// A success with this content alone.
+    pub fn new(content: Content<'a>) -> ToolAnswer<'a> {
+        let (log, summary) = (Vec::new(), CallSummary::default());
+        ToolAnswer { is_error: false, content, structured: None, log, summary }
+    }
 }
 
 /// The content blocks of a result.
@@ -93,18 +88,15 @@ impl<'a> Content<'a> {
             Err(_) => self,
         }
     }
-}
 
-impl ToolResult<'_> {
-    /// Copies borrowed parts.
-    pub fn into_owned(self) -> ToolResult<'static> {
-        let content = match self.content {
+    /// Copies a borrowed text.
+    pub fn into_owned(self) -> Content<'static> {
+        match self {
             Content::Text(text) => Content::Text(text.into_owned().into()),
             Content::Blocks(blocks) => Content::Blocks(blocks),
             Content::Extended { blocks, members } => Content::Extended { blocks, members },
             Content::InputRequired { requests, state } => Content::InputRequired { requests, state },
-        };
-        ToolResult { is_error: self.is_error, content, structured: self.structured }
+        }
     }
 }
 
@@ -142,6 +134,8 @@ pub fn refused(
     reason: RefusalReason,
     message: impl Into<String>,
 ) -> ToolAnswer<'static> {
-    let result = profile::apply(profile, &record::Record::refused(reason, message)).into_owned();
-    ToolAnswer { summary: CallSummary::failed(reason.name()), ..result.into() }
+    let record = record::Record::refused(reason, message);
+    let ToolAnswer { is_error, content, structured, log, .. } = profile::apply(profile, &record);
+    let (content, summary) = (content.into_owned(), CallSummary::failed(reason.name()));
+    ToolAnswer { is_error, content, structured, log, summary }
 }

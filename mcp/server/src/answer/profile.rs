@@ -4,52 +4,47 @@ use super::caps::{COUNTED_BYTES, Caps, Prints, Profile, cut};
 use super::effects;
 use super::outcome::{call_fault, call_json, metrics, usage_json};
 use super::record::{ErrorEnding, EvalEnding, Record, Validated};
-use super::{Content, ToolResult};
+use super::{CallSummary, Content, ToolAnswer};
 use ptc_calls::outcome::{JsonRefusal, Outcome, RenderedValue};
 use ptc_vm::print::brief;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Applies a profile.
-pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
+pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolAnswer<'r> {
     let caps = profile.caps();
-    let is_error = matches!(record.ending, EvalEnding::Error(_));
-    let mut result = match profile {
-        Profile::Slim => ToolResult {
-            is_error,
-            content: Content::Text(text(record, &caps)),
-            structured: match &record.ending {
+    let (shown, structured) = match profile {
+        Profile::Slim => {
+            let validated = match &record.ending {
                 EvalEnding::Ok { validated: Some(validated), .. } => Some(slim_validated(validated, &caps)),
                 _ => None,
-            },
-        },
-        Profile::Structured => ToolResult {
-            is_error,
-            content: Content::Text(text(record, &caps)),
-            structured: Some(structured(record, &caps).into()),
-        },
+            };
+            (text(record, &caps), validated)
+        }
+        Profile::Structured => (text(record, &caps), Some(structured(record, &caps).into())),
         Profile::Debug => {
             let full = Value::from(full(record, &caps));
-            ToolResult { is_error, content: Content::Text(full.to_string().into()), structured: Some(full) }
+            (full.to_string().into(), Some(full))
         }
     };
-    if let EvalEnding::Ok { answer, .. } = &record.ending
-        && !answer.media.is_empty()
-    {
-        result.content = result.content.with(&answer.media);
-    }
-    result
+    let content = match &record.ending {
+        EvalEnding::Ok { answer, .. } if !answer.media.is_empty() => Content::Text(shown).with(&answer.media),
+        _ => Content::Text(shown),
+    };
+    let is_error = matches!(record.ending, EvalEnding::Error(_));
+    let summary = CallSummary::from_record(record);
+    ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(content) }
 }
 
 /// Applies a profile to a run with a documented text. The profile only decides on the data next to the text.
 /// The text has a limit of its own, which also applies to the same texts in the data. `more` is data of the
 /// tool that is part of the text; only the debug profile adds it to the data.
-pub fn apply_with_text(
+pub fn apply_with_text<'o>(
     profile: Profile,
-    record: &Record<'_>,
+    record: &Record<'o>,
     text: String,
     more: Map<String, Value>,
-) -> ToolResult<'static> {
+) -> ToolAnswer<'o> {
     let caps = profile.caps();
     let answer_bytes = caps.answer_bytes + text.len();
     let caps = Caps { result_bytes: text.len(), message_bytes: text.len(), answer_bytes, ..caps };
@@ -64,7 +59,8 @@ pub fn apply_with_text(
             (full.to_string(), Some(full))
         }
     };
-    ToolResult { is_error, content: Content::Text(text.into()), structured }
+    let summary = CallSummary::from_record(record);
+    ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(Content::Text(text.into())) }
 }
 
 /// The text for the model.

@@ -257,7 +257,7 @@ impl OpenRecord {
     /// Records the answer.
     pub fn answered(mut self, answer: &ToolAnswer<'_>) {
         if let Some(call) = self.0.take() {
-            call.end(answer.result.is_error, &answer.summary, Some(&answer.result.content));
+            call.end(answer.is_error, &answer.summary, Some(&answer.content));
         }
     }
 }

@@ -265,7 +265,7 @@ impl Handler {
     /// Writes the messages that answer a call: log notifications, and last the answer.
     pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Vec<ServerMessage> {
         let mut text = Vec::with_capacity(256);
-        self.results.write(&ticket.id, ticket.era, &answer.result, &mut text);
+        self.results.write(&ticket.id, ticket.era, answer, &mut text);
         let mut messages: Vec<ServerMessage> = answer.log.iter().map(notify::log).collect();
         messages.push(ServerMessage::from_text(text));
         if let Some(record) = ticket.record.take() {
@@ -279,7 +279,7 @@ impl Handler {
         for message in &answer.log {
             out.send(Route::Request(id), notify::log(message));
         }
-        out.write(Route::Request(id), |out| self.results.write(id, era, &answer.result, out));
+        out.write(Route::Request(id), |out| self.results.write(id, era, answer, out));
     }
 
     /// Refuses a call that was not started, because `in_flight` others are.
@@ -463,7 +463,7 @@ impl Handler {
         let context = self.context(call, log, record.as_ref());
         let mut write = |answer: &ToolAnswer<'_>| {
             match is_requested {
-                true => end = Some(detached::End::of(&answer.result)),
+                true => end = Some(detached::End::of(answer)),
                 false => self.answer(id, call.era, answer, out),
             }
             if let Some(record) = record.take() {

@@ -1,5 +1,4 @@
-//! Sends the messages of a connection, each labelled with the request it belongs to (`Outbox`); collects them for stdio
-//! (`Lines`).
+//! Sends the messages of a connection, each labelled with the request it belongs to; a buffer collects them for stdio.
 
 use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};
@@ -30,32 +29,6 @@ pub trait Outbox {
     }
 }
 
-/// Collects messages as lines, for a stream that another part writes to.
-#[derive(Debug, Default)]
-pub struct Lines {
-    out: Vec<u8>,
-}
-
-/// Largest initial capacity of a fresh buffer.
-const MOST_ROOM: usize = 64 << 10;
-
-impl Lines {
-    /// How many bytes are waiting.
-    pub fn pending(&self) -> usize {
-        self.out.len()
-    }
-
-    /// Takes all bytes.
-    pub fn take(&mut self) -> Vec<u8> {
-        if self.out.is_empty() {
-            return Vec::new();
-        }
-        // The next batch will probably have the same size.
-        let room = self.out.len().min(MOST_ROOM);
-        std::mem::replace(&mut self.out, Vec::with_capacity(room))
-    }
-}
-
 /// Writes a message as a line.
 ///
 /// # Errors
@@ -65,14 +38,15 @@ pub fn write_line(out: &mut impl Write, message: &ServerMessage) -> io::Result<(
     out.write_all(b"\n")
 }
 
-impl Outbox for Lines {
+/// Collects messages, one on each line, for a stream that another part writes to.
+impl Outbox for Vec<u8> {
     fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.out);
-        self.out.push(b'\n');
+        write(self);
+        self.push(b'\n');
     }
 
     fn send(&mut self, _: Route<'_>, message: ServerMessage) {
-        self.out.extend_from_slice(message.as_bytes());
-        self.out.push(b'\n');
+        self.extend_from_slice(message.as_bytes());
+        self.push(b'\n');
     }
 }

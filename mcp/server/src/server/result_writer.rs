@@ -1,6 +1,6 @@
 //! Writes the result of a tool call as one JSON-RPC message, between parts that are prepared once.
 
-use crate::answer::{Content, ToolResult};
+use crate::answer::{Content, ToolAnswer};
 use crate::protocol::{Era, Id, ServerMessage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -32,17 +32,17 @@ impl ResultWriter {
     }
 
     /// Appends the answer to a call as a message.
-    pub(super) fn write(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
-        let end = &self.ends[era as usize][usize::from(result.is_error)];
+    pub(super) fn write(&self, id: &Id<'_>, era: Era, answer: &ToolAnswer<'_>, out: &mut Vec<u8>) {
+        let end = &self.ends[era as usize][usize::from(answer.is_error)];
         ServerMessage::begin_result(id, out);
-        if let Content::InputRequired { requests, state } = &result.content {
+        if let Content::InputRequired { requests, state } = &answer.content {
             return self.write_input_required(requests, state.as_deref(), out);
         }
         out.extend_from_slice(match era {
             Era::Handshake => br#"{"content":"#,
             Era::Stateless => br#"{"resultType":"complete","content":"#,
         });
-        let end_of_content: &[u8] = match &result.content {
+        let end_of_content: &[u8] = match &answer.content {
             Content::Text(text) => {
                 out.extend_from_slice(br#"[{"type":"text","text":"#);
                 write_json(text, out);
@@ -53,7 +53,7 @@ impl ResultWriter {
             Content::InputRequired { .. } => b"[]",
         };
         out.extend_from_slice(end_of_content);
-        if let Content::Extended { members, .. } = &result.content {
+        if let Content::Extended { members, .. } = &answer.content {
             for (name, value) in members {
                 out.push(b',');
                 write_json(name, out);
@@ -61,7 +61,7 @@ impl ResultWriter {
                 write_json(value, out);
             }
         }
-        if let Some(structured) = &result.structured {
+        if let Some(structured) = &answer.structured {
             out.extend_from_slice(br#","structuredContent":"#);
             write_json(structured, out);
         }

@@ -7,12 +7,12 @@ use super::connection::ClientConnection;
 use super::gate::Gate;
 use super::handler::Handler;
 use super::lines::{self, Input};
-use super::outbox::Lines;
 use super::output::Output;
 use crate::protocol::FrameError;
 use crate::redact::RedactingWriter;
 use crate::tools::Facts;
 use std::io::{self, Read, Write};
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -42,8 +42,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
-    let connection =
-        ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default()).single_client();
+    let connection = ClientConnection::new(handler.clone(), gate, max_line_bytes, Vec::new()).single_client();
     Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {
@@ -53,7 +52,7 @@ pub async fn serve(
 }
 
 struct Loop<'l> {
-    connection: ClientConnection<Lines>,
+    connection: ClientConnection<Vec<u8>>,
     handler: Arc<Handler>,
     output: &'l Output,
     /// A batch that did not fit completely, and the offset of its first unread line.
@@ -102,11 +101,11 @@ impl Loop<'_> {
                 () = &mut stop, if open => self.connection.close(),
             }
             self.take_what_is_there(input);
-            self.output.send(self.connection.outbox().take());
+            self.output.send(take(self.connection.outbox()));
             // Unread answers must not pile up: then neither more requests nor more jobs are started.
             self.connection.hold(!self.output.has_room());
         }
-        self.output.send(self.connection.outbox().take());
+        self.output.send(take(self.connection.outbox()));
     }
 
     /// True when a request would be taken now.
@@ -148,8 +147,8 @@ impl Loop<'_> {
             if !self.connection.is_open() {
                 return;
             }
-            if self.connection.outbox().pending() >= ENOUGH_OUTPUT {
-                self.output.send(self.connection.outbox().take());
+            if self.connection.outbox().len() >= ENOUGH_OUTPUT {
+                self.output.send(take(self.connection.outbox()));
             }
             next = end;
         }

@@ -119,7 +119,24 @@ impl HttpClient {
         let (mut url, mut sent, mut client) = (url.clone(), headers.map(), self.client.clone());
         for _ in 0..=REDIRECTS {
             let place = place(&url);
-            let response = self.exchange(&client, &method, &url, &sent, body.clone(), &place).await?;
+            let to: Uri = url.as_str().parse().map_err(|_| {
+                NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
+            })?;
+            let mut refusals = 0;
+            let response = loop {
+                let mut request = hyper::Request::new(body.clone().unwrap_or_default());
+                *request.method_mut() = method.clone();
+                *request.uri_mut() = to.clone();
+                *request.headers_mut() = sent.clone();
+                self.complete(request.headers_mut(), &to);
+                // The client is always ready: it manages its connections itself.
+                match client.call(request).await {
+                    Ok(answer) => break answer,
+                    // The server has not begun to work on it.
+                    Err(error) if refusals < REFUSALS && is_refused(&error) => refusals += 1,
+                    Err(error) => return Err(self.failed(&error, &url, &place)),
+                }
+            };
             let Some(next) = target(&response, &url, &method)? else {
                 let class = self.class(&response, &url);
                 return Ok(Response::new(response, url, class, place, self.idle));
@@ -148,38 +165,12 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request to this address, again if the server has not looked at it.
-    async fn exchange(
-        &self,
-        client: &Connections,
-        method: &Method,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Option<Payload>,
-        place: &str,
-    ) -> Result<Answer, NetError> {
-        let to: Uri = url.as_str().parse().map_err(|_| {
-            NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
-        })?;
-        let mut refusals = 0;
-        loop {
-            let mut request = hyper::Request::new(body.clone().unwrap_or_default());
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = to.clone();
-            let sent = request.headers_mut();
-            sent.clone_from(headers);
-            sent.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-            sent.entry(USER_AGENT).or_insert(HeaderValue::from_static(OURSELVES));
-            if let Some(authorization) = self.connector.proxy_authorization(&to) {
-                sent.entry(PROXY_AUTHORIZATION).or_insert(authorization);
-            }
-            // It is always ready: it manages its connections itself.
-            match client.clone().call(request).await {
-                Ok(answer) => return Ok(answer),
-                // The server has not begun to work on it.
-                Err(error) if refusals < REFUSALS && is_refused(&error) => refusals += 1,
-                Err(error) => return Err(self.failed(&error, url, place)),
-            }
+    /// Adds the headers that each request has.
+    fn complete(&self, headers: &mut HeaderMap, to: &Uri) {
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(OURSELVES));
+        if let Some(authorization) = self.connector.proxy_authorization(to) {
+            headers.entry(PROXY_AUTHORIZATION).or_insert(authorization);
         }
     }
 

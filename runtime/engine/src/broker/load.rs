@@ -222,6 +222,7 @@ impl Loaded {
             }
         };
         let repeat = Repeat::of(&target, &tool);
+        let is_observed = matches!(target, CallTarget::Tool(_)) && !tool.declares_result();
         let sink = match store {
             Some(store) => ResultSink::Spill { max_bytes, store },
             None => ResultSink::Inline { max_bytes },
@@ -231,7 +232,7 @@ impl Loaded {
         request.client = account.client().cloned();
         request.progress = account.progress_listener().cloned();
         let wrapped_in = tool.wraps_result_in();
-        let observed = (!tool.declares_result()).then(|| tool.clone());
+        let observed = is_observed.then(|| tool.clone());
         let call = UpstreamCall {
             broker,
             account,

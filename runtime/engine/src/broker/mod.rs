@@ -38,7 +38,7 @@ pub(crate) use journaled::output_bytes;
 use journaled::settle;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
-pub use reserve::{Pending, Permit, Reserved};
+pub use reserve::{NoPermit, Pending, Permit};
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;
 
@@ -311,9 +311,10 @@ impl ToolBroker {
         target: CallTarget,
         notation: Notation,
     ) -> Result<Permit, CallError> {
-        let permit = match self.reserve(account, server, target, notation)? {
+        let permit = match self.reserve(account, server, target, notation) {
             Ok(permit) => permit,
-            Err(pending) => pending.permit().await?,
+            Err(NoPermit::Yet(pending)) => pending.permit().await?,
+            Err(NoPermit::Refused(error)) => return Err(error),
         };
         Ok(permit.in_time()?)
     }

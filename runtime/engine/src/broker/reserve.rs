@@ -21,8 +21,25 @@ use tokio::time::timeout;
 /// A call that has waited until less than this part of its time is left is not sent any more.
 const LATE: u32 = 20;
 
-/// What a call is given: a permit at once, or a place in the line.
-pub type Reserved = Result<Permit, Pending>;
+/// Why a call has no permit.
+pub enum NoPermit {
+    /// It has to wait for one.
+    Yet(Box<Pending>),
+    /// It gets none.
+    Refused(CallError),
+}
+
+impl From<CallError> for NoPermit {
+    fn from(error: CallError) -> NoPermit {
+        NoPermit::Refused(error)
+    }
+}
+
+impl From<WorldFault> for NoPermit {
+    fn from(fault: WorldFault) -> NoPermit {
+        NoPermit::Refused(fault.into())
+    }
+}
 
 /// Caller, callee and time limit of a call.
 pub(super) struct CallPlan {
@@ -82,14 +99,15 @@ impl ToolBroker {
     /// Reserves a call without waiting. Errors show names in `notation`.
     ///
     /// # Errors
-    /// No such server or tool; a tool that may not be called; a used-up budget when the call would have to wait.
+    /// The call has to wait. Or there is no such server or tool; the tool may not be called; the budget is used up and the
+    /// call would have to wait.
     pub fn reserve(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         server: &str,
         target: CallTarget,
         notation: Notation,
-    ) -> Result<Reserved, CallError> {
+    ) -> Result<Permit, NoPermit> {
         let found = self.find(server, &target, notation).inspect_err(|error| {
             if let CallError::World(fault) = error {
                 // It is in the ledger like every call.
@@ -101,7 +119,8 @@ impl ToolBroker {
         // What was found has an upstream.
         let Some(upstream) = self.upstream(server) else {
             let label = target.label();
-            return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
+            let wrong = no_such_server(server, label, &self.catalog.snapshot(), notation);
+            return Err(CallError::Wrong(wrong).into());
         };
         let upstream = upstream.for_caller(account.client()).unwrap_or(upstream);
         let timeout = upstream.limits().timeout.map(|time| (time, LimitSource::Server));
@@ -113,10 +132,10 @@ impl ToolBroker {
         if let Some(tool) = loaded
             && let Some(turn) = account.outgoing().try_permit(plan.callee.name())
         {
-            return Ok(Ok(Permit::new(plan, tool, turn, None)));
+            return Ok(Permit::new(plan, tool, turn, None));
         }
         let call = plan.pay(effect, plan.made, None)?;
-        Ok(Err(Pending { plan, tool, call }))
+        Err(NoPermit::Yet(Box::new(Pending { plan, tool, call })))
     }
 
     /// [`ToolBroker::reserve`] for a tool of the host, which is always there and may always be called.
@@ -124,16 +143,16 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         tool: &Arc<GrantedTool>,
-    ) -> Result<Reserved, CallError> {
+    ) -> Result<Permit, NoPermit> {
         let target = CallTarget::Tool(tool.listing().name.clone());
         let timeout = tool.timeout().map(|time| (time, LimitSource::HostTool));
         let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
         let listing = tool.listing().clone();
         if let Some(turn) = account.outgoing().try_permit(plan.callee.name()) {
-            return Ok(Ok(Permit::new(plan, listing, turn, None)));
+            return Ok(Permit::new(plan, listing, turn, None));
         }
         let call = plan.pay(listing.effect(), plan.made, None)?;
-        Ok(Err(Pending { plan, tool: PendingTool::Granted(listing), call }))
+        Err(NoPermit::Yet(Box::new(Pending { plan, tool: PendingTool::Granted(listing), call })))
     }
 
     fn plan(

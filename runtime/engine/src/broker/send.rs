@@ -1,6 +1,6 @@
 //! Sends an encoded call and settles its answer in the ledger.
 
-use super::cache::{CameBack, Repeat};
+use super::cache::{CameBack, Keepable, Repeat};
 use super::direct::DirectCall;
 use super::load::HeldCall;
 use super::login::LoginRetry;
@@ -11,7 +11,7 @@ use ptc_calls::journal::RunJournal;
 use ptc_calls::run::account::{CallTag, RunAccount};
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, CallStatus};
-use ptc_calls::tools::{CallTarget, UpstreamTool};
+use ptc_calls::tools::UpstreamTool;
 use ptc_upstream::{ServerRequest, TaskNotes, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,15 +123,56 @@ impl PreparedCall {
         if let Some(mark) = mark {
             route = journaled(route, mark, task).await?;
         }
-        match route {
-            Route::Upstream(call) => call.send().await,
-            Route::Direct(call) => call.send().await,
+        let made = match route {
+            Route::Upstream(call) => *call,
+            Route::Direct(call) => return call.send().await,
             // It was cleared above, so it is not made.
             Route::Held(call) => {
                 let message = "the call was not cleared".to_owned();
-                Err(refuse(call.into_open().1, WorldFault { reason: CallFault::Denied, message }).into())
+                let fault = WorldFault { reason: CallFault::Denied, message };
+                return Err(refuse(call.into_open().1, fault).into());
+            }
+        };
+        let UpstreamCall { broker, account, upstream, limit, mut request, call, .. } = made;
+        let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
+        let (result, cached, keepable) = loop {
+            let CameBack { result, cached, keepable } = match &broker.cache {
+                Some(cache) => cache.ask(&account, &upstream, request, made.repeat).await,
+                None => CameBack::upstream(upstream.call(request).await),
+            };
+            match result {
+                Ok(result) => break (result, cached, keepable),
+                Err(fault) => match retry.after(&fault, &account, &upstream).await {
+                    Some(again) => request = again,
+                    // The server does not know the task any more.
+                    None if made.polls_on
+                        && matches!(fault, UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) =>
+                    {
+                        return Err(refuse(call, WorldFault::outcome_unknown()).into());
+                    }
+                    None => return Err(unanswered(&broker, call, &fault, limit)),
+                },
+            }
+        };
+        // Large results wait for their turn to be read, on the account of the run.
+        let Some(waiting) = account.hold(result.answer().held_bytes()) else {
+            return Err(over_memory(call, result.answer().bytes().len() as u64));
+        };
+        let payload = match CallPayload::is_quick(&result) {
+            true => CallPayload::of(result, made.wrapped_in),
+            false => CallPayload::read(result, made.wrapped_in).await,
+        };
+        drop(waiting);
+        if cached {
+            call.set_cached();
+        }
+        if payload.failure().is_none() {
+            keepable.into_iter().for_each(Keepable::keep);
+            if let Some(tool) = made.observed.filter(|_| !cached) {
+                broker.seen.note(upstream.name(), &tool, payload.bytes(), || payload.given());
             }
         }
+        answered(&account, call, payload)
     }
 
     /// The same call, which a person has to approve because it may have been made already.
@@ -185,65 +226,6 @@ async fn journaled(
     }
 }
 
-impl UpstreamCall {
-    async fn send(self) -> Result<CallResponse, CallError> {
-        let UpstreamCall {
-            broker,
-            account,
-            upstream,
-            limit,
-            request,
-            wrapped_in,
-            observed,
-            repeat,
-            polls_on,
-            call,
-        } = self;
-        let observed = observed.filter(|_| matches!(request.target, CallTarget::Tool(_)));
-        let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
-        let mut request = request;
-        let (result, cached, keepable) = loop {
-            let CameBack { result, cached, keepable } = match &broker.cache {
-                Some(cache) => cache.ask(&account, &upstream, request, repeat).await,
-                None => CameBack::upstream(upstream.call(request).await),
-            };
-            match result {
-                Ok(result) => break (result, cached, keepable),
-                Err(fault) => match retry.after(&fault, &account, &upstream).await {
-                    Some(again) => request = again,
-                    // The server does not know the task any more.
-                    None if polls_on
-                        && matches!(fault, UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) =>
-                    {
-                        return Err(refuse(call, WorldFault::outcome_unknown()).into());
-                    }
-                    None => return Err(unanswered(&broker, call, &fault, limit)),
-                },
-            }
-        };
-        // Large results wait for their turn to be read, on the account of the run.
-        let Some(waiting) = account.hold(result.answer().held_bytes()) else {
-            return Err(over_memory(call, result.answer().bytes().len() as u64));
-        };
-        let payload = match CallPayload::is_quick(&result) {
-            true => CallPayload::of(result, wrapped_in),
-            false => CallPayload::read(result, wrapped_in).await,
-        };
-        drop(waiting);
-        match keepable {
-            Some(keepable) if payload.failure().is_none() => keepable.keep(),
-            _ => {}
-        }
-        if cached {
-            call.set_cached();
-        }
-        if let Some(tool) = observed.filter(|_| !cached && payload.failure().is_none()) {
-            broker.seen.note(upstream.name(), &tool, payload.bytes(), || payload.given());
-        }
-        answered(&account, call, payload)
-    }
-}
-
 /// A call that came back, with its payload on the account of its run.
 pub(super) fn answered(
     account: &Arc<RunAccount>,
@@ -289,11 +271,11 @@ impl CallResponse {
     }
 
     /// Enters the call into the ledger as failed, if a reader says so, or as what it is.
-    pub fn settle(self, failure: Option<(CallFault, String)>) -> CallPayload {
+    pub fn settle(self, failure: Option<WorldFault>) -> CallPayload {
         let CallResponse { payload, call, duration } = self;
         let status = match failure {
             None => CallStatus::Ok,
-            Some((reason, error)) => CallStatus::Error { reason, error },
+            Some(WorldFault { reason, message }) => CallStatus::Error { reason, error: message },
         };
         call.end(status, duration, Some(payload.bytes()));
         payload
@@ -301,7 +283,8 @@ impl CallResponse {
 
     /// [`CallResponse::settle`] for a reader who takes it as it is.
     pub fn settled(self) -> CallPayload {
-        let failure = self.payload.failure().map(|(reason, error)| (reason, error.to_owned()));
+        let failure = self.payload.failure();
+        let failure = failure.map(|(reason, error)| WorldFault { reason, message: error.to_owned() });
         self.settle(failure)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun, RunHandle};
-use crate::guest::{CallId, Guest, GuestContext, MakeGuest, Port, Progress, Reply};
+use crate::guest::{CallId, Guest, MakeGuest, Port, Progress, Reply};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::{Failure, Outcome};
 use ptc_calls::run::watcher::Recipient;
@@ -81,9 +81,8 @@ impl Task for Work {
         {
             self.recipient.entered(&self.account);
             self.recipient.begun();
-            let account = self.account.clone();
             let made = match handle.pin(&inbox) {
-                true => make(GuestContext { account, port, preemption: PREEMPTION }),
+                true => make(self.account.clone(), port, PREEMPTION),
                 false => Err(Box::new(Outcome::failed(Failure::cancelled()))),
             };
             match made {

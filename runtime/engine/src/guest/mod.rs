@@ -2,8 +2,9 @@
 //! tool calls and ends in an outcome.
 //!
 //! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
-//! it. A guest has a [`GuestContext`]: the account of its run, and a port to start work on the I/O runtime. Nothing
-//! else is shared; tool calls go through [`crate::broker`].
+//! it. A guest has the account of its run (budget, ledger, deadline and interrupt), a [`Port`] to start work on the I/O
+//! runtime, and a way to be suspended half-way in native work. Nothing else is shared; tool calls go through
+//! [`crate::broker`].
 //!
 //! # Layout
 //! - `port`: starts work on the I/O runtime, in batches; `async_run`: runs without a worker, on the I/O runtime;
@@ -23,16 +24,6 @@ use ptc_calls::run::outcome::Outcome;
 use ptc_vm::Preemption;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// What a guest is given on its worker.
-pub struct GuestContext {
-    /// Budget, ledger, deadline and interrupt of its run.
-    pub account: Arc<RunAccount>,
-    /// Starts work for it elsewhere.
-    pub port: Rc<Port>,
-    /// Lets native work of the guest be suspended half-way at its polls.
-    pub preemption: Preemption,
-}
 
 /// Something that a worker drives. It never leaves its thread.
 ///
@@ -93,5 +84,7 @@ pub struct LookReply {
     pub(crate) held: Held,
 }
 
-/// Makes a guest on the thread that it lives on. An error is the end of a run that could not begin.
-pub type MakeGuest = Box<dyn FnOnce(GuestContext) -> Result<Box<dyn Guest>, Box<Outcome>> + Send>;
+/// Makes a guest on the thread that it lives on. [`Preemption`] suspends native work of the guest at its polls. An error
+/// is the end of a run that could not begin.
+pub type MakeGuest =
+    Box<dyn FnOnce(Arc<RunAccount>, Rc<Port>, Preemption) -> Result<Box<dyn Guest>, Box<Outcome>> + Send>;

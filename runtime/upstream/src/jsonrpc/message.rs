@@ -76,46 +76,15 @@ pub(crate) fn parse(mut line: Vec<u8>) -> Incoming {
         line.drain(..BYTE_ORDER_MARK.len());
     }
     match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{') => parse_object(line),
-        Some(b'[') => batch(scan::items(&line).map(|item| item.value)),
-        _ => behind_noise(&line),
+        Some(b'{') => {}
+        Some(b'[') => return batch(scan::items(&line).map(|item| item.value)),
+        _ => return behind_noise(&line),
     }
-}
-
-/// A response after the prefix that a logger, a terminal or an event stream wrote on its line. Requests are
-/// not searched for there: a log may contain ours.
-fn behind_noise(line: &[u8]) -> Incoming {
-    let begin = memchr::memchr(b'{', line).filter(|_| memchr::memmem::find(line, b"\"jsonrpc\"").is_some());
-    let text = begin.map(|begin| &line[begin..]);
-    let whole = text.and_then(|text| scan::end(text).map(|end| &text[..end]));
-    match whole.map(|text| parse_object(text.to_vec())) {
-        Some(answer @ (Incoming::Response { .. } | Incoming::Broken { .. })) => answer,
-        _ => Incoming::Noise,
-    }
-}
-
-/// The frames among these texts.
-fn batch<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Incoming {
-    let objects = texts.filter(|text| text.starts_with(b"{")).take(BATCH);
-    let frames: Vec<Incoming> = objects.map(|text| parse_object(text.to_vec())).collect();
-    if frames.is_empty() { Incoming::Noise } else { Incoming::Batch(frames) }
-}
-
-/// True for an object that names its protocol; only such an object is taken for a frame inside another text.
-pub(crate) fn is_frame(line: &[u8]) -> bool {
-    member(line, b"jsonrpc").is_some() && scan::end(line).is_some()
-}
-
-fn parse_object(line: Vec<u8>) -> Incoming {
     let envelope = match serde_json::from_slice::<Envelope<'_>>(&line) {
         Ok(envelope) => envelope,
         Err(why) => {
             let why = why.to_string();
-            return match scan::end(&line) {
-                None => Incoming::Open(line),
-                Some(end) if is_object_again(&line[end..]) => batch(scan::sequence(&line)),
-                Some(_) => salvage(line, &why),
-            };
+            return unreadable(line, &why);
         }
     };
     // With a result or an error it is a response, whatever other members it has.
@@ -126,15 +95,7 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             let params = envelope.params.map_or("", RawValue::get).to_owned();
             Incoming::Request { id: id.get().to_owned(), method, params }
         }
-        (None, Some(method)) => {
-            let params = envelope.params.map_or(&b""[..], |params| params.get().as_bytes());
-            let known = match &*method {
-                "notifications/cancelled" => withdrawal(params),
-                PROGRESS => progress(params),
-                _ => None,
-            };
-            known.unwrap_or(Incoming::Notification { method })
-        }
+        (None, Some(method)) => notified(method, envelope.params),
         (Some(id), None) => {
             // An unknown id may belong to another client of the server.
             let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
@@ -163,6 +124,50 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         }
         (None, None) => Incoming::Noise,
     }
+}
+
+/// What an object is that is no valid frame.
+fn unreadable(line: Vec<u8>, why: &str) -> Incoming {
+    match scan::end(&line) {
+        None => Incoming::Open(line),
+        Some(end) if is_object_again(&line[end..]) => batch(scan::sequence(&line)),
+        Some(_) => salvage(line, why),
+    }
+}
+
+/// A notification.
+fn notified(method: String, params: Option<&RawValue>) -> Incoming {
+    let params = params.map_or(&b""[..], |params| params.get().as_bytes());
+    let known = match &*method {
+        "notifications/cancelled" => withdrawal(params),
+        PROGRESS => progress(params),
+        _ => None,
+    };
+    known.unwrap_or(Incoming::Notification { method })
+}
+
+/// A response after the prefix that a logger, a terminal or an event stream wrote on its line. Requests are
+/// not searched for there: a log may contain ours.
+fn behind_noise(line: &[u8]) -> Incoming {
+    let begin = memchr::memchr(b'{', line).filter(|_| memchr::memmem::find(line, b"\"jsonrpc\"").is_some());
+    let text = begin.map(|begin| &line[begin..]);
+    let whole = text.and_then(|text| scan::end(text).map(|end| &text[..end]));
+    match whole.map(|text| parse(text.to_vec())) {
+        Some(answer @ (Incoming::Response { .. } | Incoming::Broken { .. })) => answer,
+        _ => Incoming::Noise,
+    }
+}
+
+/// The frames among these texts.
+fn batch<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Incoming {
+    let objects = texts.filter(|text| text.starts_with(b"{")).take(BATCH);
+    let frames: Vec<Incoming> = objects.map(|text| parse(text.to_vec())).collect();
+    if frames.is_empty() { Incoming::Noise } else { Incoming::Batch(frames) }
+}
+
+/// True for an object that names its protocol; only such an object is taken for a frame inside another text.
+pub(crate) fn is_frame(line: &[u8]) -> bool {
+    member(line, b"jsonrpc").is_some() && scan::end(line).is_some()
 }
 
 fn withdrawal(params: &[u8]) -> Option<Incoming> {

@@ -4,7 +4,7 @@
 use super::stored::StoredHandle;
 use super::table::DetachedRuns;
 use super::wire;
-use crate::answer::{Content, ToolResult};
+use crate::answer::Content;
 use crate::protocol::{ErrorCode, RpcError};
 use crate::server::handler::Ticket;
 use crate::server::input_required::{ClientQuestion, ClientRequests, supports};
@@ -384,7 +384,7 @@ impl DetachedRun {
             return;
         }
         let end = match answer {
-            Some(answer) => End::of(&answer.result),
+            Some(answer) => End::of(answer),
             None => End::Error(RpcError::internal()),
         };
         self.end(end, |_| {});
@@ -434,12 +434,12 @@ impl DetachedRun {
 }
 
 impl End {
-    /// The end of a call with this result.
-    pub(in crate::server) fn of(result: &ToolResult<'_>) -> End {
-        if let Content::InputRequired { .. } = &result.content {
+    /// The end of a call with this answer.
+    pub(in crate::server) fn of(answer: &ToolAnswer<'_>) -> End {
+        if let Content::InputRequired { .. } = &answer.content {
             let message = "a task cannot ask its client to call again";
             return End::Error(RpcError::new(ErrorCode::Internal, message));
         }
-        End::Result { members: wire::members(result), is_error: result.is_error }
+        End::Result { members: wire::members(answer), is_error: answer.is_error }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, Watcher, now_ms};
 use super::stored;
-use crate::answer::{CallSummary, Content, ToolResult};
+use crate::answer::{CallSummary, Content};
 use crate::protocol::{ErrorCode, Raw, RpcError};
 use crate::server::handler::Ticket;
 use crate::server::input_required::InputRequiredCall;
@@ -348,7 +348,7 @@ pub(super) fn answer(end: End) -> ToolAnswer<'static> {
                 false => Content::Extended { blocks, members },
             };
             let summary = if is_error { CallSummary::failed("run_failed") } else { CallSummary::default() };
-            ToolAnswer { summary, ..ToolResult { is_error, content, structured }.into() }
+            ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(content) }
         }
         End::Error(error) => failed(error.message),
         End::Cancelled => failed("cancelled: the call was stopped by its client".into()),
@@ -356,6 +356,6 @@ pub(super) fn answer(end: End) -> ToolAnswer<'static> {
 }
 
 fn failed(message: String) -> ToolAnswer<'static> {
-    let result = ToolResult { is_error: true, content: Content::Text(message.into()), structured: None };
-    ToolAnswer { summary: CallSummary::failed("run_failed"), ..result.into() }
+    let (content, summary) = (Content::Text(message.into()), CallSummary::failed("run_failed"));
+    ToolAnswer { is_error: true, summary, ..ToolAnswer::new(content) }
 }

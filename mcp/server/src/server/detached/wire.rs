@@ -2,7 +2,7 @@
 //! extension of 2026-07-28.
 
 use super::run::{DetachedRun, End, HandleKind, Status, View};
-use crate::answer::{Content, ToolResult};
+use crate::answer::{Content, ToolAnswer};
 use crate::protocol::notify;
 use crate::protocol::version::{META_RELATED_TASK, TASKS_EXTENSION};
 use crate::protocol::{Id, ServerMessage};
@@ -37,22 +37,22 @@ pub(in crate::server) fn declares_tasks(capabilities: &str) -> bool {
 }
 
 /// The members of a result, without those of its era.
-pub(super) fn members(result: &ToolResult<'_>) -> Map<String, Value> {
+pub(super) fn members(answer: &ToolAnswer<'_>) -> Map<String, Value> {
     let parsed = |blocks: &str| serde_json::from_str(blocks).unwrap_or_default();
     let mut members = Map::new();
-    let content = match &result.content {
+    let content = match &answer.content {
         Content::Text(text) => json!([{ "type": "text", "text": text }]),
         Content::Blocks(blocks) | Content::Extended { blocks, .. } => parsed(blocks.get()),
         Content::InputRequired { .. } => json!([]),
     };
     members.insert("content".into(), content);
-    if let Content::Extended { members: more, .. } = &result.content {
+    if let Content::Extended { members: more, .. } = &answer.content {
         members.extend(more.clone());
     }
-    if let Some(structured) = &result.structured {
+    if let Some(structured) = &answer.structured {
         members.insert("structuredContent".into(), structured.clone());
     }
-    members.insert("isError".into(), result.is_error.into());
+    members.insert("isError".into(), answer.is_error.into());
     members
 }
 
@@ -145,7 +145,7 @@ pub(super) fn result(id: &Id<'_>, run: &DetachedRun, end: End) -> ServerMessage 
     let mut members = match end {
         End::Result { members, .. } => members,
         End::Error(error) => return ServerMessage::error(Some(id), &error),
-        End::Cancelled => members(&super::table::answer(End::Cancelled).result),
+        End::Cancelled => members(&super::table::answer(End::Cancelled)),
     };
     members.insert("_meta".into(), related(run));
     ServerMessage::result(id, &members)

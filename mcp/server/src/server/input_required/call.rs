@@ -5,7 +5,7 @@
 
 use super::client_requests::{ClientQuestion, ClientRequests};
 use super::parked::CallKey;
-use crate::answer::{CallSummary, Content, SessionEntry, TaskSummary, ToolResult};
+use crate::answer::{CallSummary, Content, SessionEntry, TaskSummary};
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::Params;
 use crate::protocol::{LogMessage, Raw, RpcError};
@@ -277,13 +277,15 @@ pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String,
 /// Builds the response that asks.
 pub(in crate::server) fn input_required(requests: Map<String, Value>, state: String) -> ToolAnswer<'static> {
     let content = Content::InputRequired { requests: Box::new(requests), state: Some(state) };
-    ToolResult { is_error: false, content, structured: None }.into()
+    ToolAnswer::new(content)
 }
 
 /// The answer of a run that ended while no request waited for it.
 #[derive(Debug)]
 struct StoredAnswer {
-    result: ToolResult<'static>,
+    is_error: bool,
+    content: Content<'static>,
+    structured: Option<Value>,
     log: Vec<LogMessage>,
     reason: Option<String>,
     run: Option<Outcome>,
@@ -294,10 +296,12 @@ struct StoredAnswer {
 
 impl StoredAnswer {
     fn from_answer(answer: &ToolAnswer<'_>) -> Box<StoredAnswer> {
-        let ToolAnswer { result, log, summary } = answer;
+        let ToolAnswer { is_error, content, structured, log, summary } = answer;
         let CallSummary { reason, run, task, result_bytes, turn } = summary;
         Box::new(StoredAnswer {
-            result: result.clone().into_owned(),
+            is_error: *is_error,
+            content: content.clone().into_owned(),
+            structured: structured.clone(),
             log: log.clone(),
             reason: reason.as_deref().map(Into::into),
             run: run.cloned(),
@@ -308,7 +312,7 @@ impl StoredAnswer {
     }
 
     fn answer(&self) -> ToolAnswer<'_> {
-        let StoredAnswer { result, log, reason, run, task, result_bytes, turn } = self;
+        let StoredAnswer { is_error, content, structured, log, reason, run, task, result_bytes, turn } = self;
         let summary = CallSummary {
             reason: reason.as_deref().map(Into::into),
             run: run.as_ref(),
@@ -316,7 +320,8 @@ impl StoredAnswer {
             result_bytes: *result_bytes,
             turn: turn.clone(),
         };
-        ToolAnswer { result: result.clone(), log: log.clone(), summary }
+        let (is_error, content, structured) = (*is_error, content.clone(), structured.clone());
+        ToolAnswer { is_error, content, structured, log: log.clone(), summary }
     }
 }
 

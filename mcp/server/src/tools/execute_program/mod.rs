@@ -16,7 +16,7 @@ use super::{
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply_with_text;
 use crate::answer::record::{EvalEnding, Record};
-use crate::answer::{CallSummary, RefusalReason, ToolResult, refused};
+use crate::answer::{RefusalReason, refused};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
 use engines::OwnerEngines;
@@ -202,9 +202,8 @@ impl Tool for ExecuteProgram {
                 let session = shared.map(SharedSession::goes_on);
                 let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
-                let summary = CallSummary::from_record(&record);
-                let result = result(call.profile, &outcome, &record, session.as_ref());
-                reporter.ended(&ToolAnswer { result, log, summary });
+                let answer = answer(call.profile, &outcome, &record, session.as_ref());
+                reporter.ended(&ToolAnswer { log, ..answer });
             });
             let submitted = runtime.submit_async(limits, run, watcher);
             Box::new(move || submitted.cancel())
@@ -221,12 +220,12 @@ fn record(outcome: &Outcome) -> Record<'_> {
     record
 }
 
-fn result(
+fn answer<'o>(
     profile: Profile,
     outcome: &Outcome,
-    record: &Record<'_>,
+    record: &Record<'o>,
     session: Option<&Option<String>>,
-) -> ToolResult<'static> {
+) -> ToolAnswer<'o> {
     let mut text = match &outcome.result {
         Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
         Err(failure) => FAILED.to_owned() + &output::failed(failure, &outcome.prints),

@@ -14,7 +14,7 @@ mod report;
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer, ToolResult};
+use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer};
 use crate::observe::CallRecorder;
 use crate::protocol::params::Params;
 use ptc_base::tasks::{self, TaskOwner};
@@ -131,7 +131,7 @@ fn output_schema() -> Value {
 fn data_answer(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static> {
     let structured = Value::from(answer);
     let content = Content::Text(structured.to_string().into());
-    ToolResult { is_error, content, structured: Some(structured) }.into()
+    ToolAnswer { is_error, structured: Some(structured), ..ToolAnswer::new(content) }
 }
 
 fn refused(message: &str) -> ToolAnswer<'static> {

@@ -8,28 +8,24 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Checked arguments of a call.
-#[derive(Clone, Debug)]
-pub struct EvalCall<'a> {
+/// The arguments of a call. [`read`] checks them.
+#[derive(Default, Deserialize)]
+pub struct EvalArguments<'a> {
+    #[serde(borrow, default, rename = "program")]
+    given: ProgramArgument<'a>,
     /// Source text.
+    #[serde(skip)]
     pub program: Cow<'a, str>,
     /// The members of `data/`. The caller must check them with [`read_context`] before it submits the
     /// program.
+    #[serde(borrow, default)]
     pub context: Option<Raw<'a>>,
-    /// The schema that the result must match.
-    pub schema: Option<Schema>,
-    /// Its text.
-    pub schema_text: Option<Raw<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-struct EvalArguments<'a> {
-    #[serde(borrow, default)]
-    program: ProgramArgument<'a>,
-    #[serde(borrow, default)]
-    context: Option<Raw<'a>>,
+    /// The text of the schema that the result must match.
     #[serde(borrow, default, deserialize_with = "present")]
-    output_schema: Option<Raw<'a>>,
+    pub output_schema: Option<Raw<'a>>,
+    /// The schema.
+    #[serde(skip)]
+    pub schema: Option<Schema>,
     #[serde(borrow, default, deserialize_with = "present")]
     signature: Option<Raw<'a>>,
 }
@@ -45,15 +41,16 @@ enum ProgramArgument<'a> {
 }
 
 /// Checks the arguments. The error is the message of an `args_error`.
-pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let arguments: EvalArguments<'_> = match arguments.map(Raw::get) {
+pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalArguments<'a>, String> {
+    let mut arguments: EvalArguments<'_> = match arguments.map(Raw::get) {
         None | Some("null") => EvalArguments::default(),
         Some(text) if text.starts_with('{') => {
             serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?
         }
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
-    let program = check_program(arguments.program, limits.max_program_bytes)?;
+    let given = std::mem::take(&mut arguments.given);
+    arguments.program = check_program(given, limits.max_program_bytes)?;
     let EvalArguments { context, output_schema, signature, .. } = arguments;
     if let (Some(context), true) = (context, signature.is_some() || output_schema.is_some()) {
         // Only the first fault is reported, and `context` comes before the arguments below.
@@ -62,8 +59,8 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
     if signature.is_some() {
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
     }
-    let schema = output_schema.map(read_schema).transpose()?;
-    Ok(EvalCall { program, context, schema, schema_text: output_schema })
+    arguments.schema = output_schema.map(read_schema).transpose()?;
+    Ok(arguments)
 }
 
 /// What a later process needs to answer a call of a stored run: the text of its schema.

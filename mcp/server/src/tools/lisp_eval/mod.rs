@@ -19,10 +19,10 @@ use super::{Begun, CallContext, Definition, Facts, Responder, Started, TaskSuppo
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
-use crate::answer::{CallSummary, RefusalReason, refused};
+use crate::answer::{RefusalReason, refused};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
-use arguments::{EvalCall, memo, read_context, schema_of};
+use arguments::{EvalArguments, memo, read_context, schema_of};
 use ptc_calls::journal::Keepable;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
@@ -72,7 +72,7 @@ impl Tool for LispEval {
     }
 
     fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let EvalCall { program, context, schema, schema_text } =
+        let EvalArguments { program, context, schema, output_schema, .. } =
             match arguments::read(params.arguments, &self.limits) {
                 Ok(call) => call,
                 Err(message) => {
@@ -110,7 +110,7 @@ impl Tool for LispEval {
             trace: call.trace.clone(),
             ..options.into_owned()
         };
-        let memo = memo(schema_text);
+        let memo = memo(output_schema);
         Begun::Run(program_job(evaluator, program, options, schema, memo, (call.clone(), Shape::Report)))
     }
 
@@ -189,11 +189,11 @@ pub(super) enum Shape {
 /// An answer with the validated value as its structured result.
 fn bare<'a>(answer: &ToolAnswer<'a>) -> ToolAnswer<'a> {
     let mut answer = answer.clone();
-    if let Some(mut structured) = answer.result.structured.take() {
-        answer.result.structured = structured.get_mut("validated").map(serde_json::Value::take);
-        if answer.result.structured.is_none() {
+    if let Some(mut structured) = answer.structured.take() {
+        answer.structured = structured.get_mut("validated").map(serde_json::Value::take);
+        if answer.structured.is_none() {
             // A client would reject a result without what the schema promises.
-            answer.result.is_error = true;
+            answer.is_error = true;
         }
     }
     answer
@@ -208,6 +208,5 @@ fn render<T>(
 ) -> T {
     let log = call.log.map(|level| log::run_messages(level, outcome)).unwrap_or_default();
     let record = Record::from_outcome(outcome, schema);
-    let summary = CallSummary::from_record(&record);
-    show(&ToolAnswer { result: apply(call.profile, &record), log, summary })
+    show(&ToolAnswer { log, ..apply(call.profile, &record) })
 }

@@ -3,7 +3,7 @@
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::caps::Profile;
-use crate::answer::{Content, RefusalReason, ToolResult, refused};
+use crate::answer::{Content, RefusalReason, refused};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
 use ptc_base::tasks::{self, TaskOwner};
@@ -83,7 +83,7 @@ pub fn still_running(profile: Profile, id: &str) -> ToolAnswer<'static> {
         structured["truncated"] = false.into();
     }
     let structured = (profile != Profile::Slim).then_some(structured);
-    ToolResult { is_error: false, content: Content::Text(text.into()), structured }.into()
+    ToolAnswer { structured, ..ToolAnswer::new(Content::Text(text.into())) }
 }
 
 fn answer(handles: &dyn RunHandles, call: &CallContext, id: &str) -> ToolAnswer<'static> {

@@ -23,7 +23,7 @@ use super::catalog::CatalogMode;
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, TaskSupport, Tool, ToolAnnotations};
 use crate::answer::caps::Profile;
-use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
+use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer};
 use crate::observe::payload::sha256;
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
@@ -270,10 +270,7 @@ fn data_answer(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
             CallSummary { result_bytes: Some(bytes), ..CallSummary::default() }
         }
     };
-    let result = ToolResult {
-        is_error: reason.is_some(),
-        content: Content::Text(answer.to_string().into()),
-        structured: Some(answer),
-    };
-    ToolAnswer { result, log: Vec::new(), summary }
+    let content = Content::Text(answer.to_string().into());
+    let (is_error, structured) = (reason.is_some(), Some(answer));
+    ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(content) }
 }

@@ -5,7 +5,7 @@
 
 use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
-use crate::answer::{CallSummary, Content, ToolResult};
+use crate::answer::{CallSummary, Content, ToolAnswer};
 use ptc_calls::outcome::{Outcome, RenderedValue};
 use ptc_calls::tools::visible::visible;
 use serde::{Deserialize, Serialize};
@@ -94,8 +94,8 @@ impl ProxyAnswer {
         }
     }
 
-    /// The result of the call, made from the answer and the outcome of its run.
-    pub(super) fn result(mut self, profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
+    /// The answer to the call, with facts about its run.
+    pub(super) fn after(mut self, profile: Profile, outcome: &Outcome) -> ToolAnswer<'static> {
         // The answer of the single call says itself how it ended.
         let is_new = |note: &&String| !note.contains(NOT_SHOWN);
         let notes: Vec<&String> = outcome.notes.iter().filter(is_new).collect();
@@ -111,11 +111,11 @@ impl ProxyAnswer {
                 self = self.with("ptc_metrics", metrics);
             }
         }
-        self.into_result()
+        self.into_answer()
     }
 
-    /// The result without facts about the run.
-    pub(super) fn into_result(self) -> ToolResult<'static> {
+    /// The answer without facts about the run.
+    pub(super) fn into_answer(self) -> ToolAnswer<'static> {
         let ProxyAnswer { is_error, members, blocks, text } = self;
         let blocks = match blocks.is_empty() {
             true => to_raw_value(&[json!({ "type": "text", "text": text })]),
@@ -125,7 +125,7 @@ impl ProxyAnswer {
             Ok(blocks) => Content::Extended { blocks, members },
             Err(_) => Content::Blocks(RawValue::NULL.to_owned()),
         };
-        ToolResult { is_error, content, structured: None }
+        ToolAnswer { is_error, ..ToolAnswer::new(content) }
     }
 }
 

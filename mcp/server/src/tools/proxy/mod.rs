@@ -132,7 +132,7 @@ impl Tool for ProxyDispatch {
             Err(message) => {
                 let answer = ProxyAnswer::error(RefusalReason::ArgsError.name(), message);
                 let summary = CallSummary::failed(RefusalReason::ArgsError.name());
-                return reply.with(&ToolAnswer { summary, ..answer.into_result().into() });
+                return reply.with(&ToolAnswer { summary, ..answer.into_answer() });
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
@@ -149,8 +149,7 @@ impl Tool for ProxyDispatch {
             let watcher = follow(reporter, move |reporter, mut outcome| {
                 let answer = ProxyAnswer::from_outcome(&mut outcome);
                 let summary = answer.summary(&outcome);
-                let result = answer.result(profile, &outcome);
-                reporter.ended(&ToolAnswer { summary, ..result.into() });
+                reporter.ended(&ToolAnswer { summary, ..answer.after(profile, &outcome) });
             });
             let submitted = runtime.submit_async(limits, run, watcher);
             Box::new(move || submitted.cancel())

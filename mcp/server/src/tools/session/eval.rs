@@ -7,7 +7,7 @@ use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
-use crate::answer::{CallSummary, Content, SessionEntry, ToolResult};
+use crate::answer::{Content, SessionEntry};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
 use crate::tools::job::{Cancel, Job, Reporter, follow};
@@ -201,9 +201,9 @@ impl Tool for SessionEval {
                     error.reason = kind;
                 }
                 let turn = logged.map(|logged| Box::new(logged.ended(session, &outcome)));
-                let summary = CallSummary { turn, ..CallSummary::from_record(&record) };
-                let result = decorate(call.profile, apply(call.profile, &record), session, &outcome);
-                reporter.ended(&ToolAnswer { result, log, summary });
+                let mut answer = decorate(call.profile, apply(call.profile, &record), session, &outcome);
+                (answer.log, answer.summary.turn) = (log, turn);
+                reporter.ended(&answer);
             };
             let watcher = match journal {
                 None => follow(reporter, move |reporter, outcome| {
@@ -320,14 +320,14 @@ fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
     met
 }
 
-/// Adds the state of the session to a result.
+/// Adds the state of the session to an answer.
 fn decorate<'r>(
     profile: Profile,
-    result: ToolResult<'r>,
+    answer: ToolAnswer<'r>,
     session: &OpenSession,
     outcome: &Outcome,
-) -> ToolResult<'r> {
-    let ToolResult { is_error, content, structured } = result;
+) -> ToolAnswer<'r> {
+    let ToolAnswer { is_error, content, structured, log, summary } = answer;
     let calls = outcome.call_totals.count();
     let (line, memory, notices) = session.session().contents(|contents| {
         let mut items = Vec::new();
@@ -387,7 +387,7 @@ fn decorate<'r>(
         }
         (_, content, _) => content,
     };
-    ToolResult { is_error, content, structured }
+    ToolAnswer { is_error, content, structured, log, summary }
 }
 
 const NOTICE: &str = "*1 stored as preview; original value exceeded max_session_history_entry_bytes";

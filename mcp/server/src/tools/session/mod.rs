@@ -23,7 +23,7 @@ pub(crate) use view::SessionFacts;
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
-use crate::answer::{CallSummary, Content, ToolResult};
+use crate::answer::{CallSummary, Content};
 use crate::protocol::params::Params;
 use crate::redact;
 use arguments::{Fields, SessionFault, SessionReason};
@@ -433,7 +433,7 @@ fn data_answer(answer: Map<String, Value>) -> ToolAnswer<'static> {
     let is_error = answer.get("status").is_some_and(|status| status == "error");
     let structured = Value::from(answer);
     let content = Content::Text(structured.to_string().into());
-    ToolResult { is_error, content, structured: Some(structured) }.into()
+    ToolAnswer { is_error, structured: Some(structured), ..ToolAnswer::new(content) }
 }
 
 /// The answer to a call that failed.

@@ -6,7 +6,7 @@ use super::driver::journaled::{CallPosition, CallRoute};
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{ParsedCall, encode, granted, over_memory, parse, programmer_fault};
-use crate::broker::{CallError, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names};
+use crate::broker::{CallError, NoPermit, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
@@ -34,7 +34,7 @@ pub(super) enum Plan {
     /// Answer with a world fault, which is a value.
     Refuse(WorldFault),
     /// Wait for a permit to encode the call.
-    Wait(Pending),
+    Wait(Box<Pending>),
     /// Read a part of a spilled result.
     Look(PlannedLook),
     /// Call the tool.
@@ -92,18 +92,20 @@ pub(super) fn plan(
         HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
-            match granted::reserve(environment.tools(), broker, account, name)? {
+            let tool = granted::find(environment.tools(), name)?;
+            match broker.reserve_granted(account, tool) {
                 Ok(permit) => load_granted(cx, account, permit, *position, arguments),
-                Err(pending) => Ok(Plan::Wait(pending)),
+                Err(NoPermit::Yet(pending)) => Ok(Plan::Wait(pending)),
+                Err(NoPermit::Refused(error)) => Err(granted::failed(name, error, account)),
             }
         }
         HostFunction::Look(form) => Ok(Plan::Look(spilled::plan(cx, account, spills, form, arguments)?)),
         HostFunction::ToolCall | HostFunction::ToolCallValue | HostFunction::Ask(_) => {
             let (call, args) = parse(cx, function, arguments, &names(&broker.upstreams()))?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
-                Ok(Ok(permit)) => load(cx, account, permit, *position, &call, &args),
-                Ok(Err(pending)) => Ok(Plan::Wait(pending)),
-                Err(error) => {
+                Ok(permit) => load(cx, account, permit, *position, &call, &args),
+                Err(NoPermit::Yet(pending)) => Ok(Plan::Wait(pending)),
+                Err(NoPermit::Refused(error)) => {
                     if let CallError::World(fault) = &error {
                         position.refused(cx, fault);
                     }

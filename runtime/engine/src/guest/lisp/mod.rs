@@ -31,17 +31,13 @@ pub mod session;
 mod spilled;
 pub(crate) mod tool_call;
 
-use super::MakeGuest;
 use crate::broker::ToolBroker;
-use driver::Execution;
 use environment::CompileEnvironment;
 use prelude::Prelude;
 use program_cache::ProgramCache;
 use ptc_calls::host::{GrantedTools, HostTool};
-use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::Failure;
 use ptc_calls::tools::ServerNames;
-use session::SessionRun;
 use std::sync::Arc;
 
 /// What all programs of a runtime share.
@@ -177,23 +173,6 @@ impl Lisp {
     /// The broker, which calls tools.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker
-    }
-
-    /// A program as a guest.
-    pub(crate) fn guest(self: &Arc<Lisp>, source: Arc<str>, options: RunOptions) -> MakeGuest {
-        let lisp = self.clone();
-        Box::new(move |context| Execution::begin(lisp, source, options, None, context))
-    }
-
-    /// A program of a session as a guest, for the session's worker.
-    pub(crate) fn session_guest(
-        self: &Arc<Lisp>,
-        source: Arc<str>,
-        options: RunOptions,
-        run: SessionRun,
-    ) -> MakeGuest {
-        let lisp = self.clone();
-        Box::new(move |context| Execution::begin(lisp, source, options, Some(run), context))
     }
 }
 

@@ -33,8 +33,8 @@ impl Execution {
             return self.attached();
         }
         self.host_calls = true;
-        let starts = start_all(&self.guest.account, upstreams);
-        let task = self.guest.port.hand_out(ATTACHING, Box::pin(starts.map(|()| Reply::Started)));
+        let starts = start_all(&self.account, upstreams);
+        let task = self.port.hand_out(ATTACHING, Box::pin(starts.map(|()| Reply::Started)));
         self.gate = AttachState::Attaching { _task: task };
     }
 
@@ -55,7 +55,7 @@ impl Execution {
         match std::mem::replace(&mut self.gate, AttachState::Open) {
             AttachState::Open => None,
             AttachState::Attaching { _task } => {
-                let Some(kind) = self.guest.account.interrupted() else {
+                let Some(kind) = self.account.interrupted() else {
                     self.gate = AttachState::Attaching { _task };
                     return Some(Progress::Waiting);
                 };

@@ -9,7 +9,7 @@ mod gate;
 pub(crate) mod journaled;
 mod origins;
 
-use crate::broker::{CallError, CallResponse, Permit, PreparedCall, WorldFault, start_all};
+use crate::broker::{CallError, CallResponse, Permit, PreparedCall, start_all};
 use crate::guest::lisp::compile::{compile, plan_flows, planner, run_budget};
 use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::{self, HostCallContext, Plan};
@@ -21,7 +21,7 @@ use crate::guest::lisp::session::isolates::{self, RetainedIsolate};
 use crate::guest::lisp::spilled::{self, KnownSpills, PlannedLook};
 use crate::guest::lisp::tool_call::ResultForm;
 use crate::guest::lisp::{Lisp, fast_path, rendering, tool_call};
-use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
+use crate::guest::{CallId, Guest, LookReply, Port, Progress, Reply, TaskHandle};
 use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -29,12 +29,13 @@ use gate::{ATTACHING, AttachState};
 use journaled::{CallPosition, Journaled};
 use ptc_base::spill::OwnedSpills;
 use ptc_calls::policy::ShownAnswer;
-use ptc_calls::run::account::CallTag;
+use ptc_calls::run::account::{CallTag, RunAccount};
 use ptc_calls::run::client::asker::CallOrigin;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Failure, Outcome, RenderedValue, Usage};
-use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
+use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Preemption, Reason, UnitId, Value};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Fuel of one slice: about a millisecond of work.
@@ -42,7 +43,8 @@ const SLICE: u64 = 100_000;
 
 /// A started program.
 pub(crate) struct Execution {
-    guest: GuestContext,
+    account: Arc<RunAccount>,
+    port: Rc<Port>,
     isolate: Isolate,
     lisp: Arc<Lisp>,
     source: Arc<str>,
@@ -89,26 +91,28 @@ impl Execution {
         source: Arc<str>,
         mut options: RunOptions,
         session: Option<SessionRun>,
-        guest: GuestContext,
+        account: Arc<RunAccount>,
+        port: Rc<Port>,
+        preemption: Preemption,
     ) -> Result<Box<dyn Guest>, Box<Outcome>> {
         if let Some(trace) = &options.trace {
-            guest.account.set_trace(trace.clone());
+            account.set_trace(trace.clone());
         }
         if let Some(client) = &options.client {
-            guest.account.set_client(client.clone());
+            account.set_client(client.clone());
         }
         if let Some(run) = &session {
             let state = Arc::downgrade(&run.state);
-            guest.account.set_session(state, run.state.id);
+            account.set_session(state, run.state.id);
         }
         if let Some(listener) = &options.progress {
-            guest.account.set_progress_listener(listener.clone());
+            account.set_progress_listener(listener.clone());
         }
-        guest.account.set_origin(match options.origin {
+        account.set_origin(match options.origin {
             CallOrigin::Program if session.is_some() => CallOrigin::Session,
             origin => origin,
         });
-        let interrupt = guest.account.interrupt_flag();
+        let interrupt = account.interrupt_flag();
         let of_session = session.as_ref().and_then(|run| isolates::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
         let refused = |failure| {
@@ -119,22 +123,22 @@ impl Execution {
         let is_journaled = session.is_none() || options.journal.is_some();
         let mut journaled = None;
         if is_journaled {
-            let owner = guest.account.asker().token();
+            let owner = account.asker().token();
             let begun = Journaled::begin(&lisp, &environment, &source, &mut options, owner);
             journaled = begun.map(Box::new);
         }
         if let Some(journaled) = &mut journaled {
-            guest.account.set_journal(journaled.journal.clone());
+            account.set_journal(journaled.journal.clone());
             journaled.follow_lists(&lisp);
         }
         environment.check(&lisp.broker).map_err(refused)?;
-        let compiled = compile(&lisp, &environment, &source, &options, interrupt, guest.preemption);
+        let compiled = compile(&lisp, &environment, &source, &options, interrupt, preemption);
         let program = compiled.map_err(refused)?;
         if lisp.broker.policy().current().is_some() {
-            guest.account.plan().set_planner(planner(&lisp, &environment, &source));
+            account.plan().set_planner(planner(&lisp, &environment, &source));
         }
-        plan_flows(&lisp, &program, &guest.account).map_err(refused)?;
-        let mut budget = Budget { preemption: guest.preemption, ..run_budget(&options, interrupt.clone()) };
+        plan_flows(&lisp, &program, &account).map_err(refused)?;
+        let mut budget = Budget { preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
             Some(RetainedIsolate { mut isolate, empty_bytes, attached, .. }) => {
@@ -152,7 +156,8 @@ impl Execution {
         let in_flight = HashMap::default();
         let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
         let mut execution = Execution {
-            guest,
+            account,
+            port,
             isolate,
             lisp,
             source,
@@ -207,7 +212,7 @@ impl Execution {
     fn encode(&mut self, call: HostCall, permit: Permit) {
         let place = self.isolate.call_place(call);
         let origins = self.origins(call);
-        let (broker, account) = (&self.lisp.broker, &self.guest.account);
+        let (broker, account) = (&self.lisp.broker, &self.account);
         let position = CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref());
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::permitted(cx, broker, account, function, permit, position, arguments)
@@ -230,7 +235,7 @@ impl Execution {
         let surroundings = HostCallContext {
             environment: &self.environment,
             broker: &self.lisp.broker,
-            account: &self.guest.account,
+            account: &self.account,
             spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
             position: CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref()),
         };
@@ -251,7 +256,7 @@ impl Execution {
             Plan::Servers(rows) => return self.isolate.resume(call, |cx| host_call::servers(cx, rows)),
             Plan::Answer(reply) => return self.resume(call, |cx| reply.into_value(cx)),
             Plan::Budget => {
-                let left = self.guest.account.calls_left();
+                let left = self.account.calls_left();
                 return self.isolate.resume(call, |cx| host_call::budget(cx, left));
             }
             Plan::Now => {
@@ -265,7 +270,7 @@ impl Execution {
                 return self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
             Plan::Refuse(fault) => {
-                let (called, most) = (self.called(call), self.guest.account.limits().max_upstream_calls);
+                let (called, most) = (self.called(call), self.account.limits().max_upstream_calls);
                 return self.resume(call, |cx| match called {
                     Some(called) => Err(tool_call::value_fault(&called, &fault, most)),
                     None => tool_call::world_fault(cx, fault.reason, &fault.message),
@@ -275,7 +280,7 @@ impl Execution {
             Plan::Stop => return,
             Plan::LoadAll(upstreams) => {
                 self.note_wait(call);
-                let starts = start_all(&self.guest.account, upstreams);
+                let starts = start_all(&self.account, upstreams);
                 (None, None, Box::pin(starts.map(|()| Reply::Started)))
             }
             Plan::Wait(pending) => {
@@ -292,7 +297,7 @@ impl Execution {
                 (Some(tag), granted, Box::pin(prepared.send().map(Reply::Answer)))
             }
         };
-        let task = self.guest.port.hand_out(CallId(call.0), work);
+        let task = self.port.hand_out(CallId(call.0), work);
         self.in_flight.insert(call, InFlight { call: tag, granted, prepared: None, task: Some(task) });
     }
 
@@ -317,7 +322,7 @@ impl Execution {
             answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
         let called = self.called(call);
         let form = if called.is_some() { ResultForm::Value } else { ResultForm::Tagged };
-        let most = self.guest.account.limits().max_upstream_calls;
+        let most = self.account.limits().max_upstream_calls;
         self.isolate.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
@@ -328,10 +333,7 @@ impl Execution {
             };
             failure = why;
             match (&called, &failure) {
-                (Some(called), Some((reason, message))) => {
-                    let fault = WorldFault { reason: *reason, message: message.clone() };
-                    Err(tool_call::value_fault(called, &fault, most))
-                }
+                (Some(called), Some(fault)) => Err(tool_call::value_fault(called, fault, most)),
                 _ => Ok(value),
             }
         });
@@ -340,7 +342,7 @@ impl Execution {
 
     /// A call failed.
     fn on_call_error(&mut self, call: HostCall, granted: Option<&str>, error: CallError) {
-        let account = &self.guest.account.clone();
+        let account = &self.account.clone();
         let plan = match granted {
             Some(name) => Err(tool_call::granted::failed(name, error, account)),
             None => host_call::plan_for_error(error, account),
@@ -352,7 +354,7 @@ impl Execution {
     fn drop_cancelled_calls(&mut self) {
         for call in self.isolate.cancelled_calls() {
             if let Some(InFlight { call: Some(tag), .. }) = self.in_flight.remove(&call) {
-                self.guest.account.cancel_call(tag);
+                self.account.cancel_call(tag);
             }
         }
     }
@@ -376,7 +378,7 @@ impl Execution {
 
     fn calls_in_flight(&self) -> Option<String> {
         const NAMED: usize = 3;
-        let calls = self.guest.account.calls_in_flight();
+        let calls = self.account.calls_in_flight();
         let names = calls
             .iter()
             .map(|(label, elapsed)| format!("{}/{} ({} ms)", label.server, label.tool, elapsed.as_millis()));
@@ -390,9 +392,9 @@ impl Execution {
 
     fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Outcome> {
         // Recorded in the order in which the calls began, and before work on them stops.
-        self.guest.account.cancel_calls();
+        self.account.cancel_calls();
         self.in_flight.clear();
-        self.isolate.remarks().for_each(|remark| self.guest.account.note(remark));
+        self.isolate.remarks().for_each(|remark| self.account.note(remark));
         let prints = self.isolate.prints();
         let (fuel, peak_bytes) = (Some(self.isolate.fuel_used()), self.isolate.peak_bytes());
         let usage = Usage { fuel, peak_bytes, ..Usage::default() };
@@ -412,7 +414,7 @@ impl Execution {
                     (Ok(_), false) => ShownAnswer::Planned,
                     (Err(_), _) => ShownAnswer::Anything,
                 };
-                self.lisp.broker.policy().shown(&self.guest.account, shown);
+                self.lisp.broker.policy().shown(&self.account, shown);
                 self.session = Some(session);
                 settled
             }
@@ -486,7 +488,7 @@ impl Guest for Execution {
                         Exit::Fail(fault) => Exit::Fail(Box::new(self.seen_from_program(&fault))),
                         exit => exit,
                     };
-                    let (source, options, account) = (&self.source, &self.options, &self.guest.account);
+                    let (source, options, account) = (&self.source, &self.options, &self.account);
                     let result = rendering::result(&mut self.isolate, &exit, source, options, account);
                     Some(Progress::Finished(match result {
                         Ok(result) => self.end(result),

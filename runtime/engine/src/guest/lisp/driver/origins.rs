@@ -80,7 +80,7 @@ impl Execution {
     pub(super) fn track(&mut self) {
         let catalog = self.lisp.broker.catalog().snapshot();
         let policy = self.lisp.broker.policy();
-        if let Some(marks_context) = policy.tracks(&self.guest.account, &tools_of(&catalog)) {
+        if let Some(marks_context) = policy.tracks(&self.account, &tools_of(&catalog)) {
             self.isolate.track(marks_context);
         }
     }
@@ -148,7 +148,7 @@ impl Execution {
         if self.isolate.is_tracked() || !self.lisp.broker.policy().plans_flows() {
             return;
         }
-        let flows = self.guest.account.flows();
+        let flows = self.account.flows();
         let plan = flows.plan().filter(|plan| !plan.is_unknown).cloned();
         let answered = flows.answered();
         let all: Vec<String> =

@@ -1,16 +1,13 @@
 //! Turns upstream results into values of the program, decoded under the program's own budget.
 
 use super::ResultForm;
-use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
+use crate::broker::{CallPayload, Chosen, PayloadContent, WorldFault, looks_like_json};
 use crate::guest::lisp::build::{count, record};
 use ptc_base::spill::Spilled;
 use ptc_calls::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
-
-/// A result for the program, `{:ok …}` or the bare value, and why the call counts as failed.
-type Unwrapped = (Value, Option<(CallFault, String)>);
 
 /// The kind of `:value`.
 #[derive(Clone, Copy)]
@@ -33,13 +30,13 @@ impl Parsed {
 /// Byte limit of the preview of a spilled result.
 const PREVIEW: usize = 200;
 
-/// The value for a result that was spilled under this name.
+/// The value for a result that was spilled under this name, and why the call counts as failed.
 pub(crate) fn kept(
     cx: &mut Context,
     payload: &CallPayload,
     spilled: &Spilled,
     name: &str,
-) -> Result<Unwrapped, Box<Fault>> {
+) -> Result<(Value, Option<WorldFault>), Box<Fault>> {
     let stat = spilled.stat();
     let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
     let (name, preview) = (cx.host_text(name)?, cx.host_text(&preview)?);
@@ -56,24 +53,25 @@ pub(crate) fn kept(
             lines,
             preview,
         ];
-        return Ok((record(cx, entries)?, Some((reason, message.to_owned()))));
+        let failure = WorldFault { reason, message: message.to_owned() };
+        return Ok((record(cx, entries)?, Some(failure)));
     }
     let kind = cx.keyword("spilled");
     let entries = [("ok", Value::Bool(true)), ("value_kind", kind), spill, bytes, lines, preview];
     Ok((record(cx, entries)?, None))
 }
 
-/// The value for a result.
+/// The value for a result, `{:ok …}` or bare, and why the call counts as failed.
 pub(crate) fn unwrap(
     cx: &mut Context,
     payload: &CallPayload,
     form: ResultForm,
-) -> Result<Unwrapped, Box<Fault>> {
+) -> Result<(Value, Option<WorldFault>), Box<Fault>> {
     let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
         Some(place) => decode(cx, payload.part(place)).map(Some),
         None => Ok(None),
     };
-    let mut read = || -> Result<Unwrapped, DecodeFailure> {
+    let mut read = || -> Result<(Value, Option<WorldFault>), DecodeFailure> {
         match payload.content() {
             PayloadContent::Success { value, blocks } => {
                 let (value, kind) = match value {
@@ -151,7 +149,7 @@ fn refused(
     reason: CallFault,
     text: &str,
     [blocks, structured]: [Option<Value>; 2],
-) -> Result<Unwrapped, Box<Fault>> {
+) -> Result<(Value, Option<WorldFault>), Box<Fault>> {
     let name = cx.keyword(reason.name());
     let message = cx.host_text(text)?;
     let entries = [
@@ -161,5 +159,5 @@ fn refused(
         ("content", blocks),
         ("structured_content", structured),
     ];
-    Ok((record(cx, entries)?, Some((reason, text.to_owned()))))
+    Ok((record(cx, entries)?, Some(WorldFault { reason, message: text.to_owned() })))
 }

@@ -2,10 +2,8 @@
 //! is the value itself. A failure ends the program, because there is no `{:ok false …}` to test.
 
 use super::{encode, fault, programmer_fault, shown};
-use crate::broker::{
-    CallError, CallPayload, Chosen, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
-};
-use ptc_calls::host::GrantedTools;
+use crate::broker::{CallError, CallPayload, Chosen, PayloadContent, Permit, WorldFault};
+use ptc_calls::host::{GrantedTool, GrantedTools};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::call_messages::{not_granted, signature_hint};
@@ -15,20 +13,17 @@ use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 
-/// Checks a call without waiting. Returns a permit to encode it, or a place in the queue.
-pub(crate) fn reserve(
-    tools: Option<&Arc<GrantedTools>>,
-    broker: &Arc<ToolBroker>,
-    account: &Arc<RunAccount>,
+/// The tool of this name.
+pub(crate) fn find<'t>(
+    tools: Option<&'t Arc<GrantedTools>>,
     name: &str,
-) -> Result<Reserved, Box<Fault>> {
-    let names = || tools.map(|tools| tools.names_of(false)).unwrap_or_default();
-    let Some(tool) = tools.and_then(|tools| tools.get(name)) else {
-        let mut fault = programmer_fault(not_granted(name, &names()));
+) -> Result<&'t Arc<GrantedTool>, Box<Fault>> {
+    tools.and_then(|tools| tools.get(name)).ok_or_else(|| {
+        let names = tools.map(|tools| tools.names_of(false)).unwrap_or_default();
+        let mut fault = programmer_fault(not_granted(name, &names));
         fault.reason = Reason::UnknownTool;
-        return Err(fault);
-    };
-    broker.reserve_granted(account, tool).map_err(|error| failed(name, error, account))
+        fault
+    })
 }
 
 /// Encodes the arguments of a call.
@@ -92,14 +87,14 @@ fn read(cx: &mut Context, tool: &UpstreamTool, arguments: &[Value]) -> Result<Va
     }
 }
 
-/// The result of a tool as a value; `failure` is the ledger's word if there is none.
+/// The result of a tool as a value; `failure` is what the ledger gets if there is none.
 pub(crate) fn value(
     cx: &mut Context,
     name: &str,
     payload: &CallPayload,
-    failure: &mut Option<(CallFault, String)>,
+    failure: &mut Option<WorldFault>,
 ) -> Result<Value, Box<Fault>> {
-    let (reason, why) = match payload.content() {
+    let (reason, message) = match payload.content() {
         PayloadContent::Success { value: Chosen::Structured(place), .. } => {
             match decode(cx, payload.part(place)) {
                 Ok(value) => return Ok(value),
@@ -113,8 +108,8 @@ pub(crate) fn value(
         PayloadContent::ToolError { message, .. } => (CallFault::ToolError, message.clone()),
         PayloadContent::Malformed(why) => (CallFault::UpstreamError, why.clone().into_owned()),
     };
-    let fault = tool_error(name, &why);
-    *failure = Some((reason, why));
+    let fault = tool_error(name, &message);
+    *failure = Some(WorldFault { reason, message });
     Err(fault)
 }
 

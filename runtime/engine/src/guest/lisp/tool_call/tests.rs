@@ -277,6 +277,7 @@ fn unwrapped_as(
         let payload = CallPayload::of(form(RawAnswer::from_bytes(body)), Some("result"));
         let (value, why) = unwrap(cx, &payload, ResultForm::Tagged).unwrap();
         let text = to_json(cx, &value, Keys::Names, usize::MAX).unwrap().unwrap();
+        let why = why.map(|fault| (fault.reason, fault.message));
         (serde_json::from_str(&text).unwrap(), payload.bytes(), why)
     })
 }
