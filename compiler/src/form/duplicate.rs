@@ -1,4 +1,5 @@
-//! Finds repeated keys in map and set literals by the structure of the forms.
+//! Finds repeated keys of map literals and elements of set literals by structure, and cuts the text of a form for
+//! messages.
 
 use crate::form::{Form, FormKind};
 use crate::meter::Meter;
@@ -9,7 +10,7 @@ use std::ops::Range;
 /// Most elements that are compared in pairs.
 const FEW: usize = 12;
 
-/// The same for a few plain elements, as in most literals; `None` if some element is not plain.
+/// [`find_duplicate`] for a few plain elements, as in most literals; `None` if some element is not plain.
 fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a Form<'a>>> {
     let mut repeated = None;
     for (at, form) in items.iter().enumerate().step_by(step) {

@@ -1,4 +1,5 @@
-//! The tables of a program under construction: symbols, constants and globals, each row once.
+//! The symbols, constants and globals of a program under construction, each row once; compiles its regex literals
+//! within limits.
 
 use crate::diagnostic::{Diagnostic, Failed};
 use crate::ir::Literal;

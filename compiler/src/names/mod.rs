@@ -1,5 +1,5 @@
-//! Interned names of the source text: symbols and keywords are compared by number, and the meaning of a name outside
-//! the program is looked up once.
+//! Interns the names of the source text: symbols and keywords become numbers, and the special form or builtin of a name
+//! is looked up once.
 
 mod advice;
 mod index;

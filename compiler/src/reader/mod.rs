@@ -1,4 +1,6 @@
-//! The reader: tokens to forms, with an explicit stack. The text may nest 64 levels; the reader does not recurse.
+//! The reader: makes forms of tokens, and goes on after most errors, so that several are reported at once, with hints.
+//!
+//! It has an explicit stack and does not recurse; the text may nest 64 levels.
 
 mod unreadable;
 
@@ -58,7 +60,7 @@ pub(crate) struct Findings {
     pub(crate) errors: Vec<Diagnostic>,
     /// The names after `def` and its relatives, at any depth.
     pub(crate) defined: Vec<Name>,
-    /// Recovery an error the forms may not be the intended ones: looking for more errors in them would find noise.
+    /// After an error the forms may not be the intended ones: looking for more errors in them would find noise.
     pub(crate) in_doubt: bool,
 }
 

@@ -13,7 +13,7 @@
 //! - [`net`]: the HTTP client.
 //! - [`spill`]: writes results that are too large to carry to files.
 //! - [`memory`]: gives memory back that nothing uses.
-//! - [`process`]: facts and settings of the operating system process.
+//! - [`process`]: hides the process from programs that it starts; gives up rights of a thread.
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
 //! - [`tasks`]: spawned tasks and blocking work, each with an owner.

@@ -1,5 +1,5 @@
-//! Starts tasks and blocking work, each for an owner that ends it: a run, a connection, or the process. No other code
-//! starts any.
+//! Starts tasks and blocking work, each for an owner that ends it (a run, a connection, the process), and catches
+//! panics of an application's work. No other code starts any.
 //!
 //! Each piece of work names its [`TaskOwner`]. Blocking work belongs to the future that waits for it: when
 //! that is dropped, as happens at the end of a run, [`StopFlag`] is raised, and the work ends at its next

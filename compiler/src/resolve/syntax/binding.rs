@@ -175,8 +175,9 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// Moves arguments to the front if no other argument needs the old value of their variable: in `(recur (inc i) (+ acc i))` the sum comes
-/// first, so that both go directly into their variables. Only for arguments without effects.
+/// Moves arguments to the front if no other argument needs the old value of their variable: in
+/// `(recur (inc i) (+ acc i))` the sum comes first, so that both go directly into their variables. Only for arguments
+/// without effects.
 fn order_arguments(arguments: &mut [RecurArg<'_>]) {
     const MOST: usize = 16;
     if arguments.len() > MOST {

@@ -1,4 +1,4 @@
-//! Resolves `def`, `defonce` and `defn`.
+//! Resolves `def`, `defonce` and `defn`, and refuses names that a program cannot define.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::duplicate::form_text;

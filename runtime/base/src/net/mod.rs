@@ -1,4 +1,5 @@
-//! The HTTP client of this crate: one way to make a client, one policy of redirects, one set of errors.
+//! The HTTP client of the runtime: pooled connections, TLS, proxies, redirects to allowed addresses, and errors with
+//! what to do about them.
 //!
 //! - [`HttpClient`] (`client`): requests that follow redirects without carrying secrets elsewhere. `connector`: makes
 //!   connections. [`AddressClass`] (`address`): where a redirect may lead.

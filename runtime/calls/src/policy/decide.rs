@@ -1,4 +1,5 @@
-//! All files of a policy together, and what they say of a call.
+//! A policy of one or several files: reads them, and gives the verdict about a call (allow, ask, deny) and the limits
+//! that count it.
 
 use super::approvals::AskRule;
 use super::condition::Arguments;

@@ -1,4 +1,5 @@
-//! The policy in effect: every call is cleared here before it leaves.
+//! Decides about each call before it leaves, by the policy in effect: rules, data flows, secrets of other servers,
+//! limits, approvals of people.
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalList, ApprovalSettings, Approvals, AskRule, AskedCall, Binding,

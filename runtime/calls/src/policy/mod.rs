@@ -1,10 +1,12 @@
-//! Decides whether a call may leave: the rules of policy files, for tools, resources and prompts alike.
+//! Decides whether a call may leave: rules of policy files, limits, data flows, allow and block lists, reviewed tools
+//! (pins), approval by a person.
 //!
-//! The broker asks here before every call (`SharedPolicy::clear`). Only this room makes [`Permitted`], and nothing
-//! leaves without one, so a new front end cannot forget to ask.
+//! Tools, resources and prompts are treated alike. The broker asks here before every call (`SharedPolicy::clear`). Only
+//! this room makes [`Permitted`], and nothing leaves without one, so a new front end cannot forget to ask.
 //!
-//! A policy is one or more files. Each file decides for itself: a `deny` rule that applies, else an `ask` rule, else an
-//! `allow` rule, else the default for the effect of the tool. The strictest file wins, so no file can widen another one.
+//! A policy is one or more files. Each file decides for itself: a `deny` rule that applies, else an `ask` rule, else
+//! an `allow` rule, else the default for the effect of the tool. The strictest file wins, so no file can widen another
+//! one.
 //!
 //! # Layout
 //! - `file`: reads a file, with the line and column of each error; `pattern`: names of tools; `condition`: conditions
@@ -13,7 +15,8 @@
 //!   effect
 //! - `flows`: which data may go where
 //! - `approvals`: asks a person
-//! - `limits`: limits over many calls; `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
+//! - `limits`: limits over many calls; `lists`: allow and block lists of a server's entry; `pins`: servers as they were
+//!   reviewed
 //! - `look_alikes`: names that are read as other names; `program`: the calls that stand in the text of a program
 //! - `check`: rules that can match nothing; `permitted`: the right to leave
 

@@ -1,5 +1,5 @@
-//! The table of all limits of a run: field, flag, default, and what happens beyond it. A limit that a lower
-//! crate enforces takes its default from there.
+//! The table of all limits of a run (field, flag, default, what happens beyond it), the macro for such tables, and the
+//! limits that no flag changes. A limit that a lower crate enforces takes its default from there.
 
 use ptc_compiler::CompileOptions;
 use ptc_vm::Budget;

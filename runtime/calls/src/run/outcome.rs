@@ -1,4 +1,4 @@
-//! The outcome of one run: plain data that crosses threads.
+//! The outcome of one run as plain data: answer or failure, records of its calls with reasons of failures, usage.
 
 mod ruling;
 

@@ -1,4 +1,5 @@
-//! Names the schemas of a document that references lead to, so that a signature can write each of them once.
+//! Names the schemas of a document that references lead to, and finds those that repeat or contain themselves, which a
+//! signature writes once.
 
 use super::alternative::{Constraint, Plain};
 use super::variants::Variants;

@@ -1,5 +1,6 @@
-//! Looks up names that need no upstream: exports of preludes, tools of the host, the language. Providers are
-//! asked in order, attached namespaces before the language; the first that knows a name wins.
+//! Looks up names that need no upstream in their sources (`Provider`), among them the language itself, and writes the
+//! documentation of a name. Providers are asked in order: preludes, tools of the host, the language; the first that
+//! knows a name wins.
 
 use super::search::Query;
 use ptc_calls::tools::text::summary;

@@ -1,4 +1,4 @@
-//! Scores names and descriptions against the words of a query.
+//! Scores names and descriptions against the words of a query, and finds the topics of tools in their names.
 
 use std::collections::BTreeMap;
 
