@@ -5,8 +5,7 @@
 mod unreadable;
 
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
-use crate::form::duplicate::form_text;
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, form_text};
 use crate::lexer::{Token, is_symbol_char};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};

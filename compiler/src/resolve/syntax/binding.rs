@@ -2,10 +2,10 @@
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, walk};
+use crate::ir::effects::{add_reads, is_inert};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
 use crate::meter::List;
 use crate::names::Special;
-use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::{Reason, Span};
