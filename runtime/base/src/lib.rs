@@ -17,6 +17,7 @@
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
 //! - [`tasks`]: spawned tasks and blocking work, each with an owner.
+//! - [`panics`]: catches panics of an application's work.
 //! - [`sync`]: locks that outlive a panic.
 
 #[cfg(not(unix))]
@@ -29,6 +30,7 @@ pub mod jwt;
 pub mod memory;
 pub mod net;
 pub mod oauth;
+pub mod panics;
 pub mod process;
 pub mod secrets;
 pub mod spill;

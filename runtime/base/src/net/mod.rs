@@ -7,6 +7,7 @@
 //! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
 //! - [`Response`], [`Body`] (`response`): responses, read in chunks; decoded bytes are counted.
 //! - [`Challenge`] (`challenge`): the authentication that a server asks for, as data and in words.
+//! - `peer`: the user who has opened a local connection.
 //! - [`NetError`] (`error`): failures in words for people, and what to do about them.
 
 mod address;
@@ -16,6 +17,7 @@ mod connector;
 pub mod error;
 mod header;
 mod payload;
+pub(crate) mod peer;
 mod response;
 mod tls;
 

@@ -4,9 +4,11 @@
 //! - [`code`]: a person with a browser; [`loopback`]: receives the browser's answer. [`device`]: a person with another
 //!   device.
 //! - [`unattended`]: the client itself, or an identity provider.
+//! - `steps`: what all of them begin with.
 
 pub(super) mod asking;
 pub(super) mod code;
 pub(super) mod device;
 pub(super) mod loopback;
+mod steps;
 pub(super) mod unattended;
