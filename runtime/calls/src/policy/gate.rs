@@ -6,11 +6,12 @@ use super::approvals::{
     PlannedRow, ProgramReview, Question, Remember, owner_of,
 };
 use super::condition::Arguments;
-use super::decide::{Policy, Subject};
+use super::decide::Policy;
 use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use super::rules::FilePlan;
+use super::subject::Subject;
 use crate::journal::DurableRuns;
 use crate::run::account::{PlannedCall, RunAccount};
 use crate::run::client::ServedClient;

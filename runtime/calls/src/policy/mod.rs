@@ -11,6 +11,7 @@
 //! # Layout
 //! - `file`: reads a file, with the line and column of each error; `pattern`: names of tools; `condition`: conditions
 //!   on arguments; `effects`: what a tool may change
+//! - `subject`: a call to decide about
 //! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together; `gate`: the policy in
 //!   effect
 //! - `flows`: which data may go where
@@ -36,12 +37,13 @@ mod permitted;
 mod pins;
 mod program;
 mod rules;
+mod subject;
 
 pub use crate::run::account::{PlannedCall, ProgramPlan};
 pub use approvals::{Approval, ApprovalAnswer};
 pub use approvals::{ApprovalChoice, ApprovalList, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
 pub use check::{KnownServer, PolicyFinding};
-pub use decide::{Policy, Subject};
+pub use decide::Policy;
 pub use effects::ToolEffect;
 pub use file::PolicyError;
 pub use flows::{CallOrigins, Origin, STATUS_PARTS, ShownAnswer};
@@ -53,3 +55,4 @@ pub use permitted::Permitted;
 pub use pins::PinReview;
 pub use pins::{LOCK_FILE, NOT_AS_PINNED, PinDifference, PinLock, PinMode, Pins};
 pub use program::PlannedFlow;
+pub use subject::Subject;
