@@ -1,4 +1,5 @@
-//! Access to the first stages of the compiler for tests and benches; no stage depends on this.
+//! For tests and benches: the tokens of a text, its forms printed again, and the number of steps that compiling it
+//! takes. No stage depends on this.
 
 use crate::diagnostic::Diagnostic;
 use crate::externals::{CompileOptions, Externals};

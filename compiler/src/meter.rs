@@ -1,4 +1,4 @@
-//! The meter of a compilation: steps of work and bytes, bounded by one budget, and the interrupt.
+//! Counts the steps and bytes of a compilation, and stops it when its budget is used up or it is interrupted.
 //!
 //! Architecture invariant: every pass is metered at a function that it cannot bypass: the reader at the next token,
 //! walks over forms in `form::walk`, resolving at a form, liveness at an expression, code generation at an expression

@@ -1,4 +1,4 @@
-//! Literal tool calls, for a host that knows the tools: checks calls without running them.
+//! The interface by which a host checks literal tool calls before a program runs, and the data of such a call.
 //!
 //! The compiler knows neither servers nor schemas. It passes each call with a literal server to the host's
 //! [`ToolCatalog`], which returns findings.

@@ -1,4 +1,4 @@
-//! The command line of `ptc`.
+//! The command line of `ptc`: its commands, its demo, and the import of other hosts' configurations.
 //!
 //! # Layout
 //!

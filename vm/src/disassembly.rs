@@ -1,4 +1,4 @@
-//! The text form of a program: `ptc disasm` and the golden tests.
+//! Writes a compiled program as text, one instruction a line, for `ptc disasm` and the golden tests.
 
 use crate::builtins::name_of;
 use crate::bytecode::instruction::{Effect, Instruction, Reference};

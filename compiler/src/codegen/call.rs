@@ -1,4 +1,5 @@
-//! Generates calls and closures.
+//! Generates calls and closures; leaves out unused calls that have no effect, and turns combinators of constants into
+//! constants.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;

@@ -1,5 +1,7 @@
-//! Generates conditionals. A jump out of a test carries the locals that die on its edge; if there are any, it goes
-//! through a few drops of its own.
+//! Generates conditionals with their jumps: `if` and `cond`, `case`, `and` and `or`, `some->`.
+//!
+//! A jump out of a test carries the locals that die on its edge; if there are any, it goes through a few drops of its
+//! own.
 
 use super::emitter::{Emitter, Patch, Target, keep, take};
 use crate::diagnostic::Failed;

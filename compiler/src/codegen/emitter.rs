@@ -1,4 +1,4 @@
-//! The state of code generation for one function: instructions, registers, jumps.
+//! Emits the code of one arity of a function: allocates registers, appends instructions, and sets the targets of jumps.
 
 use super::Generator;
 use crate::diagnostic::{Failed, too_many_locals};

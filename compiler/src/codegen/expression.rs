@@ -1,4 +1,7 @@
-//! Generates expressions: one function for each family, so that the frame of the dispatcher stays small.
+//! Dispatches each kind of expression to its generator; generates names, arithmetic, comparisons, `do`, `let`, `def`
+//! and early ends itself.
+//!
+//! Each family has a function of its own, so that the frame of the dispatcher stays small.
 
 use super::emitter::{Emitter, Target, keep, take};
 use super::literal::Collection;

@@ -5,7 +5,7 @@
 //! - `location`: a span of a source text as line, column and snippet
 //! - `report`: [`Report`], a diagnostic or a fault with resolved locations; its renderings for people and for models
 //!   (JSON is written from the same fields at the edge)
-//! - `notation`: hints about notations of other languages
+//! - `notation`: hints about notations of other languages; `failed`: boxed errors and how they are made
 
 mod failed;
 mod location;

@@ -1,5 +1,6 @@
-//! Hints about notations of other languages in the text at an error. They serve errors of the compiler and faults of
-//! running programs alike.
+//! Finds a notation of another language in the text at an error, such as `x[0]` or `f(x)`, and adds a hint about it.
+//!
+//! It serves errors of the compiler and faults of running programs alike.
 
 use crate::lexer::{Token, is_symbol_char};
 use logos::Logos;

@@ -1,5 +1,5 @@
-//! A report shows an error or a warning, of the compiler or of a run, with its location and hints, and needs
-//! no source text any more.
+//! An error or a warning of the compiler or of a run with its location and hints, and its renderings as text for people
+//! and for models. It needs no source text any more.
 
 use super::location::{Location, Position};
 use super::{Diagnostic, Severity, notation};

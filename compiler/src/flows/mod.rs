@@ -14,11 +14,13 @@
 //! - `set`: sets of sources and functions; `node`: abstract values; `parts`: parts of collections, and constants;
 //!   `plan`: the result; `outside`: names that the program does not define
 //! - `walk`: the state of the analysis, and the kinds of expressions; `control`: branches and loops
-//! - `apply`: calls of functions; `rules`: calls of builtins; `sites`: calls that leave the program
+//! - `apply`: calls of functions; `rules`: calls of builtins; `sites`: calls that leave the program;
+//!   `listing`: the plan of these calls
 
 mod apply;
 mod budget;
 mod control;
+mod listing;
 mod node;
 mod outside;
 mod parts;

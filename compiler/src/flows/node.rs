@@ -6,7 +6,7 @@ use super::set::{Callables, SourceSet};
 /// A value.
 pub(super) type Val<'a> = &'a Node<'a>;
 
-/// A key of a map, or an index of a list: see [`super::keys`].
+/// The number of a map's key, or, from `FIRST_INDEX` on, an index of a list; `parts` gives the numbers out.
 pub(super) type Key = u16;
 
 /// Levels of parts that are told apart. Deeper ones are one.

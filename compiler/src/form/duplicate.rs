@@ -1,15 +1,14 @@
-//! Finds repeated keys in map and set literals by the structure of the forms.
+//! Finds repeated keys of map literals and elements of set literals, by structure.
 
 use crate::form::{Form, FormKind};
 use crate::meter::Meter;
 use crate::names::Name;
-use ptc_vm::Span;
 use std::ops::Range;
 
 /// Most elements that are compared in pairs.
 const FEW: usize = 12;
 
-/// The same for a few plain elements, as in most literals; `None` if some element is not plain.
+/// [`find_duplicate`] for a few plain elements, as in most literals; `None` if some element is not plain.
 fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a Form<'a>>> {
     let mut repeated = None;
     for (at, form) in items.iter().enumerate().step_by(step) {
@@ -188,14 +187,4 @@ fn encode_text(mark: u8, text: &str, out: &mut Vec<u8>) {
 fn encode_name(mark: u8, name: &Name, out: &mut Vec<u8>) {
     out.push(mark);
     out.extend_from_slice(&name.number().to_le_bytes());
-}
-
-/// The source text of a form, shortened for a message.
-pub(crate) fn form_text(source: &str, span: Span) -> &str {
-    const LONGEST: usize = 60;
-    let text = source.get(span.start as usize..span.end as usize).unwrap_or("");
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => &text[..cut],
-        None => text,
-    }
 }

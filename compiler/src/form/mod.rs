@@ -1,10 +1,12 @@
 //! Forms: the syntax trees that the reader makes of tokens. They live in the arena of one compilation.
 
 pub(crate) mod duplicate;
+mod text;
 mod walk;
 
 use crate::names::Name;
 use ptc_vm::Span;
+pub(crate) use text::form_text;
 pub(crate) use walk::walk;
 
 /// A form with its span.

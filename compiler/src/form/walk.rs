@@ -1,4 +1,4 @@
-//! Metered walks over forms.
+//! Iterates over forms and all forms inside them, and charges the budget of the compilation a step for each.
 
 use super::Form;
 use crate::meter::{List, Meter};

@@ -1,4 +1,5 @@
-//! Liveness analysis: last uses, and the edges where locals die.
+//! Liveness analysis: marks in the IR the last use of each local, and the locals that die on each edge between
+//! expressions.
 //!
 //! One walk against the order of evaluation, with the set of locals that are still read later. The invariant that the
 //! code generator builds on: at every point, exactly the locals in that set have full registers. So a read without

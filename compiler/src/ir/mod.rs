@@ -10,7 +10,9 @@
 //! - The liveness pass ([`crate::ir::liveness`]) fills the cells: last uses, and the locals that die on an edge
 //!   between two expressions.
 
+pub(crate) mod effects;
 pub(crate) mod liveness;
+mod patterns;
 pub(crate) mod tables;
 
 use ptc_vm::Span;

@@ -1,16 +1,14 @@
-//! The tables of a program under construction: symbols, constants and globals, each row once.
+//! The symbols, constants and globals of a program under construction, each row once.
 
-use crate::diagnostic::{Diagnostic, Failed};
+use super::patterns::Patterns;
+use crate::diagnostic::Diagnostic;
 use crate::ir::Literal;
-use crate::meter::{Meter, Stopped};
+use crate::meter::Meter;
 use crate::names::{HashState, Index, Name};
 use compact_str::CompactString;
-use ptc_regex::{Pattern, PatternError};
 use ptc_vm::bytecode::{Const, GlobalName};
 use ptc_vm::{Reason, Span};
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
 
 /// Rows that belong to a name.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +24,7 @@ const NONE: u32 = u32::MAX;
 /// The tables under construction.
 #[derive(Debug)]
 pub(crate) struct Tables<'m> {
-    meter: &'m Meter<'m>,
+    pub(super) meter: &'m Meter<'m>,
     pub(crate) constants: Vec<Const>,
     pub(crate) symbols: Vec<CompactString>,
     pub(crate) globals: Vec<GlobalName>,
@@ -35,24 +33,11 @@ pub(crate) struct Tables<'m> {
     /// By the numbers of names.
     of_names: Vec<NameRows>,
     hash: HashState,
-    patterns: Patterns,
+    pub(super) patterns: Patterns,
 }
 
-/// The regex literals of a program.
-#[derive(Debug, Default)]
-struct Patterns {
-    rows: HashMap<Box<str>, u16, HashState>,
-    bytes: usize,
-    units: u64,
-}
-
-/// Logical bytes of all regex literals of a program.
-const MOST_PATTERN_BYTES: usize = 8 << 20;
-
-/// Most work on all regex literals of a program, in units of fuel.
-const MOST_PATTERN_UNITS: u64 = 2 << 20;
-
-fn full(span: Span, what: &str) -> Diagnostic {
+/// The error of a table that has no more room.
+pub(super) fn full(span: Span, what: &str) -> Diagnostic {
     Diagnostic::error(
         Reason::CompileMemoryExceeded,
         span,
@@ -68,9 +53,6 @@ fn is_same(a: &Const, b: &Const) -> bool {
         _ => a == b,
     }
 }
-
-/// Units of work on a pattern for one step.
-const UNITS_PER_STEP: usize = 256;
 
 /// Bytes of the tables for one row: the row itself, its slot in the index, and room to grow.
 const HELD_BY_ROW: usize = 2 * size_of::<Const>() + 24;
@@ -143,29 +125,6 @@ impl<'m> Tables<'m> {
         self.symbols.push(text.into());
         self.meter.hold(HELD_BY_ROW + text.len());
         next
-    }
-
-    /// The row of a regex literal. Each pattern is compiled once, and their total work is limited.
-    pub(crate) fn pattern(&mut self, span: Span, text: &str) -> Result<u16, PatternError<Diagnostic>> {
-        if let Some(&row) = self.patterns.rows.get(text) {
-            return Ok(row);
-        }
-        let Tables { patterns, meter, .. } = self;
-        let pattern = Pattern::new(text, &mut |units| {
-            patterns.units += units;
-            if meter.work(1 + units as usize / UNITS_PER_STEP).is_err() {
-                return Err(*Failed::from(Stopped));
-            }
-            if patterns.units > MOST_PATTERN_UNITS { Err(full(span, "regexes")) } else { Ok(()) }
-        })?;
-        patterns.bytes += pattern.bytes();
-        meter.hold(text.len() + pattern.bytes());
-        if patterns.bytes > MOST_PATTERN_BYTES {
-            return Err(PatternError::Stopped(full(span, "regexes")));
-        }
-        let row = self.constant(span, Const::Regex(Arc::new(pattern))).map_err(PatternError::Stopped)?;
-        self.patterns.rows.insert(text.into(), row);
-        Ok(row)
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Result<u16, Diagnostic> {

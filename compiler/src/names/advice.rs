@@ -1,4 +1,4 @@
-//! Advice for special forms of a wrong shape.
+//! Advice for special forms of a wrong shape: for most an example of how the form is written.
 
 use super::Special;
 

@@ -1,7 +1,8 @@
-//! An open-addressing table from hashes to rows of a list that its owner keeps.
+//! A small hash table that finds the row of a name or a constant by its hash; the rows themselves are in a list of the
+//! caller.
 //!
-//! The tables of one compilation are small and live as long as it: they need one allocation without alignment or
-//! control bytes, and no rehashing of texts on growth.
+//! It uses open addressing. The tables of one compilation are small and live as long as it: they need one allocation
+//! without alignment or control bytes, and no rehashing of texts on growth.
 
 /// A hash and a row, which is counted from 1: 0 marks a free slot.
 type Bucket = (u32, u32);

@@ -1,15 +1,16 @@
-//! Interned names of the source text: symbols and keywords are compared by number, and the meaning of a name outside
-//! the program is looked up once.
+//! Interns the names of the source text: symbols and keywords become numbers, and the special form or builtin of a name
+//! is looked up once.
 
 mod advice;
 mod index;
+mod qualified;
 mod special;
 
 use crate::meter::List;
 use bumpalo::Bump;
 pub(crate) use index::Index;
-use ptc_vm::builtins;
 use ptc_vm::bytecode::BuiltinId;
+pub(crate) use qualified::{find_builtin, split_qualified};
 pub(crate) use special::Special;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher};
@@ -122,25 +123,5 @@ impl<'a> Names<'a> {
 
     pub(crate) fn len(&self) -> usize {
         self.known.len()
-    }
-}
-
-/// Splits `namespace/name` at the first slash that has text on both sides.
-pub(crate) fn split_qualified(text: &str) -> (Option<&str>, &str) {
-    // Names are short: a loop over the bytes is faster than starting a search.
-    let slash = text.bytes().position(|byte| byte == b'/');
-    match slash.map(|at| (&text[..at], &text[at + 1..])) {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => (Some(namespace), name),
-        _ => (None, text),
-    }
-}
-
-/// The builtin with a name as written, qualified or not.
-pub(crate) fn find_builtin(text: &str) -> Option<BuiltinId> {
-    let text = text.strip_prefix("java.time.").unwrap_or(text);
-    let plain = || builtins::lookup(None, text);
-    match split_qualified(text) {
-        (None, _) => plain(),
-        (Some(namespace), name) => builtins::lookup(Some(namespace), name).or_else(plain),
     }
 }

@@ -1,4 +1,4 @@
-//! The table of special forms.
+//! The table of special forms: name, syntax, one line of documentation, and whether a local can hide the form.
 
 macro_rules! specials {
     ($($variant:ident $name:literal $shadow:literal $usage:literal $doc:literal;)+) => {

@@ -2,8 +2,7 @@
 
 use super::metadata::{Metadata, Visibility};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
-use crate::form::duplicate::form_text;
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, form_text};
 use crate::meter::Meter;
 use crate::names::{Name, Names};
 use crate::namespace::CallArity;

@@ -1,4 +1,4 @@
-//! Finds in the code of a definition whether it may call tools, end the program, print or put off work.
+//! Finds in the code of a definition whether it may call the host, end the program, print, or defer calls of functions.
 
 use crate::flows::is_deferring;
 use crate::namespace::ExportEffects;

@@ -1,4 +1,5 @@
-//! Computes references between definitions and their requirements of a host: a caller needs what its helpers need.
+//! Completes the definitions of a prelude with what depends on others: references, effects, and requirements of a host.
+//! A caller needs what its helpers need.
 
 use super::declare::{Declared, DeclaredNamespace};
 use super::effects::effects_of;

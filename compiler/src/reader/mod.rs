@@ -1,10 +1,11 @@
-//! The reader: tokens to forms, with an explicit stack. The text may nest 64 levels; the reader does not recurse.
+//! The reader: makes forms of tokens, and goes on after most errors, so that several are reported at once, with hints.
+//!
+//! It has an explicit stack and does not recurse; the text may nest 64 levels.
 
 mod unreadable;
 
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
-use crate::form::duplicate::form_text;
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, form_text};
 use crate::lexer::{Token, is_symbol_char};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
@@ -58,7 +59,7 @@ pub(crate) struct Findings {
     pub(crate) errors: Vec<Diagnostic>,
     /// The names after `def` and its relatives, at any depth.
     pub(crate) defined: Vec<Name>,
-    /// Recovery an error the forms may not be the intended ones: looking for more errors in them would find noise.
+    /// After an error the forms may not be the intended ones: looking for more errors in them would find noise.
     pub(crate) in_doubt: bool,
 }
 

@@ -10,13 +10,14 @@ mod shape;
 pub(crate) mod suggest;
 pub(crate) mod symbol;
 pub(crate) mod syntax;
+mod unknown;
 
 use crate::diagnostic::{
     Diagnostic, Failed, HintBoxed, MAX_ERRORS, MAX_WARNINGS, error, invalid_form, too_many_locals,
 };
 use crate::externals::{Externals, ServersUsed};
-use crate::form::duplicate::{find_duplicate, form_text};
-use crate::form::{Form, FormKind};
+use crate::form::duplicate::find_duplicate;
+use crate::form::{Form, FormKind, form_text};
 use crate::ir::tables::Tables;
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
 use crate::meter::{List, Meter};

@@ -1,4 +1,5 @@
-//! Scopes: map names to slots, captures or closures.
+//! Scopes of functions and locals: finds the slot or capture of a name, gives out slots, and notes the outer locals
+//! that a loop reads.
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;

@@ -8,7 +8,7 @@
 //!   dispatches methods.
 //! - [`ui`]: the page that people look at.
 //! - [`tools`]: the tools on offer, a folder each, and their registry.
-//! - [`files`]: files that callers may name, and tools that read them.
+//! - [`files`]: files that callers may name, and tools that read and write them.
 //! - [`observe`]: records of calls, for operators. [`drawing`]: pictures of them.
 //! - [`answer`]: results of runs, and response profiles.
 //! - [`protocol`]: MCP messages: JSON-RPC, and the two eras of the protocol.

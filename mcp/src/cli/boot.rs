@@ -1,4 +1,4 @@
-//! Starts the runtime for a command: reads the flags and configuration of upstream servers.
+//! Defines the flags of upstream servers, reads the configuration with them, and starts the runtime of a command.
 
 use super::background::client::attach;
 use super::flags::files::FileFlags;

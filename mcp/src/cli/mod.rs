@@ -3,10 +3,10 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
-//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`pin`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
-//!   [`trace`] draws a recorded call; [`replay`]: recorded runs, and tests of them; [`runs`]: interrupted ones; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
-//!   [`manual`] for
-//!   completions and man pages; `help`, the shape of `--help`.
+//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`pin`], [`prelude`],
+//!   [`demo`](mod@demo) for `ptc demo`; [`trace`] draws a recorded call; [`replay`]: recorded runs, and tests of them;
+//!   [`runs`]: interrupted ones; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
+//!   [`manual`] for completions and man pages; `help`, the shape of `--help`.
 //! - [`background`]: servers that are kept running between commands. [`ui`]: the page for people.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.

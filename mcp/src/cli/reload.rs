@@ -1,4 +1,4 @@
-//! Reloads edited files of the configuration, the policy and the pins while `ptc serve` runs.
+//! Reloads edited files of the configuration, the policy and the pins while `ptc serve` or `ptc up` runs.
 
 use super::boot::{UpstreamFlags, abort};
 use super::policy::warnings;

@@ -1,4 +1,5 @@
-//! The command `ptc task`, which solves a task in natural language as the tool `lisp_task` does.
+//! The command `ptc task`: a model writes programs that solve a task in natural language, and the answer is printed, as
+//! by the tool `lisp_task`.
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot_with};

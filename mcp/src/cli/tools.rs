@@ -1,4 +1,5 @@
-//! The command `ptc tools`, which shows the configured servers, their states and their tools.
+//! The command `ptc tools`: starts the configured servers, and shows their states and tools or the documentation of one
+//! tool.
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};

@@ -1,4 +1,5 @@
-//! The tools that `ptc serve` offers, built for each restricted view of the servers.
+//! Makes the request handlers of `ptc serve` with the enabled tools and their instructions, one for each restricted
+//! view of the servers.
 
 use super::flags::proxy::ProxyParts;
 use ptc_calls::limits::Limits;

@@ -1,4 +1,4 @@
-//! Formats the report that `ptc demo` prints.
+//! Formats what `ptc demo` prints: the program before the run; its answer, calls and totals after it.
 
 use super::server::SampleServer;
 use super::{PROGRAM, Sample};

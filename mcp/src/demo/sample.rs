@@ -1,4 +1,4 @@
-//! The tools of the two sample servers.
+//! The two sample servers, a shop and a help desk: the tools that they list, and what each call answers.
 
 use super::data;
 use super::server::SampleServer;

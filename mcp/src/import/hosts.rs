@@ -1,4 +1,5 @@
-//! The supported hosts, and the files in which each configures MCP servers.
+//! The supported hosts (Claude Code, Cursor, VS Code …): in which files each configures MCP servers, and in which
+//! format.
 
 use std::path::PathBuf;
 

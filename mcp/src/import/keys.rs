@@ -1,4 +1,5 @@
-//! Table of the keys in hosts' entries, and their meaning for us.
+//! Table of the keys of server entries in hosts' files: which ones are copied, converted, dropped, or reported as
+//! unsupported.
 
 use super::hosts::Host;
 use ptc_upstream::config::keys::{self, Kind};

@@ -1,4 +1,5 @@
-//! Merges the entries of all hosts into one configuration.
+//! Reads the files of all hosts and merges their entries with ours: skips equal ones, renames clashing ones, and
+//! reports the fate of each.
 
 use super::convert::{Converted, convert};
 use super::hosts::{Host, HostFile, HostFolders};

@@ -1,4 +1,5 @@
-//! Checks the answer of an agent against its JSON Schema.
+//! Converts the answer of an agent to JSON, renames its keys as its JSON Schema spells them, and checks it against that
+//! schema.
 
 use ptc_calls::run::outcome::{JsonRefusal, RenderedValue};
 use ptc_calls::schema::judge::{Judge, MOST_COMPARED, items};

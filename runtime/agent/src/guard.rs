@@ -1,8 +1,8 @@
-//! Stops an agent after a round whose calls may have changed something, because the next round could repeat
-//! the change.
+//! Decides after each round whether an agent goes on; the default guard stops it when a call of the round may have
+//! changed something.
 //!
-//! If a program changed something and did not finish, a second try could repeat the change. So a guard looks
-//! at the calls of each turn that is not the last one.
+//! If a program changed something and did not finish, a second try could repeat the change. So a guard looks at the
+//! calls of each round that is not the last one.
 
 use ptc_calls::run::outcome::{CallRecord, CallStatus};
 use serde::Serialize;

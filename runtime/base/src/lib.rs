@@ -13,10 +13,11 @@
 //! - [`net`]: the HTTP client.
 //! - [`spill`]: writes results that are too large to carry to files.
 //! - [`memory`]: gives memory back that nothing uses.
-//! - [`process`]: facts and settings of the operating system process.
+//! - [`process`]: hides the process from programs that it starts; gives up rights of a thread.
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
 //! - [`tasks`]: spawned tasks and blocking work, each with an owner.
+//! - [`panics`]: catches panics of an application's work.
 //! - [`sync`]: locks that outlive a panic.
 
 #[cfg(not(unix))]
@@ -29,6 +30,7 @@ pub mod jwt;
 pub mod memory;
 pub mod net;
 pub mod oauth;
+pub mod panics;
 pub mod process;
 pub mod secrets;
 pub mod spill;

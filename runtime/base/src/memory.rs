@@ -70,8 +70,8 @@ pub fn parked() {
     PARKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Collects on each of tokio's threads after each busy time, and evicts from caches what nothing uses. Only a thread itself can return its pages, so a task
-/// has to reach each of them. Never ends.
+/// Collects on each of tokio's threads after each busy time, and evicts from caches what nothing uses. Only a thread
+/// itself can return its pages, so a task has to reach each of them. Never ends.
 pub async fn watch_idle(threads: usize) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

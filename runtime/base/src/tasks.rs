@@ -1,4 +1,4 @@
-//! Starts tasks and blocking work, each for an owner that ends it: a run, a connection, or the process. No other code
+//! Starts tasks and blocking work, each for an owner that ends it: a run, a connection, the process. No other code
 //! starts any.
 //!
 //! Each piece of work names its [`TaskOwner`]. Blocking work belongs to the future that waits for it: when
@@ -7,12 +7,8 @@
 //! have not ended.
 
 use ptc_vm::{Interrupt, InterruptKind};
-use std::any::Any;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -87,50 +83,6 @@ impl StopFlag {
     /// The flag for a compilation or an isolate, which checks it by itself.
     pub fn interrupt(&self) -> &Interrupt {
         &self.0
-    }
-}
-
-/// The text of a panic that was caught.
-pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown")
-}
-
-/// A future that catches its own panics, including those of its drop: work of an application must not end the
-/// task that it shares.
-pub fn contained<F: Future + ?Sized>(work: Pin<Box<F>>) -> Contained<F> {
-    Contained(Some(work))
-}
-
-/// See [`contained`].
-pub struct Contained<F: ?Sized>(Option<Pin<Box<F>>>);
-
-impl<F: ?Sized> Contained<F> {
-    fn end(&mut self) {
-        let work = self.0.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-    }
-}
-
-impl<F: Future + ?Sized> Future for Contained<F> {
-    type Output = std::thread::Result<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // Polled after its end, it is never ready.
-        let Some(work) = &mut self.0 else { return Poll::Pending };
-        let polled = match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(output)) => Ok(output),
-            Err(panic) => Err(panic),
-        };
-        self.end();
-        Poll::Ready(polled)
-    }
-}
-
-impl<F: ?Sized> Drop for Contained<F> {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

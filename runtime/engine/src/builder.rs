@@ -1,4 +1,4 @@
-//! Builder for a [`Runtime`].
+//! Collects the settings of a [`Runtime`] (host tools, preludes, servers, number of workers) and starts it.
 
 use crate::guest::lisp::prelude::Prelude;
 use crate::runtime::Runtime;

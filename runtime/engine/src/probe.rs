@@ -1,4 +1,4 @@
-//! Exposes single steps of a run, for benchmarks only.
+//! Turns an upstream's answer to `tools/call` into the value that a program gets, for benchmarks only.
 
 use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::{ResultForm, unwrap};

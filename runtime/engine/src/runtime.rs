@@ -1,4 +1,5 @@
-//! The [`Runtime`]: starts servers and workers, runs programs, takes over a new configuration, shuts down.
+//! The [`Runtime`]: starts servers and workers, runs programs, reports the state of servers, replaces their
+//! configuration, shuts down.
 
 mod configured;
 

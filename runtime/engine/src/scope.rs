@@ -1,4 +1,5 @@
-//! Scopes: a runtime with other tools of the application, additional namespaces, or fewer servers.
+//! A [`Scope`] runs programs and sessions on a runtime with other tools of the application, additional namespaces, or
+//! fewer servers.
 
 use crate::broker::ToolBroker;
 use crate::exec::queue::{Queue, Submitted, WorkerChoice};

@@ -1,4 +1,5 @@
-//! Sessions for hosts: programs that run one after another and build on each other.
+//! The handle of a session: admits one program at a time and queues it; cancels it, forgets values, moves to another
+//! scope, ends.
 
 use crate::exec::queue::{Queue, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;

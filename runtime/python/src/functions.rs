@@ -1,4 +1,4 @@
-//! Exposes tools as Python functions: `mcp__<server>__<tool>`, with their parameters and documentation.
+//! Describes tools as Python functions `mcp__<server>__<tool>`: signatures, documentation, search, clashes of names.
 
 use ptc_base::sync::Locked;
 use ptc_calls::tools::text::one_line;

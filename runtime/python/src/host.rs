@@ -1,5 +1,5 @@
-//! The host functions of a script: tool calls with the budget, ledger, checks and redaction of every run, and
-//! discovery.
+//! The host functions of a script: tool calls with the budget, ledger, checks and redaction of every run, requests for
+//! resources and prompts, discovery of functions.
 
 use crate::functions::Functions;
 use crate::received::ReceivedOutput;

@@ -1,4 +1,5 @@
-//! The texts of answers and errors about scripts, exactly as documented.
+//! Makes the texts and failures that clients receive about scripts, exactly as documented: output, traceback, timeout,
+//! killed process.
 
 use ptc_calls::journal::ErrorRecord;
 use ptc_calls::outcome::{Failure, FailureKind};

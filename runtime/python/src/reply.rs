@@ -1,4 +1,5 @@
-//! The reply to a call of a script: the value, and all content blocks of the result when the value does not say everything.
+//! Makes the reply to a call of a script from the tool's result: value, content blocks or failure, as a line for the
+//! script's process.
 
 use ptc_engine::broker::{CallPayload, PayloadValue, looks_like_json};
 use serde_json::json;

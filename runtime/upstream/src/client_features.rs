@@ -1,6 +1,8 @@
-//! The features of the client of `ptc` that servers may use, elicitation (input from a person) and roots (the folders
-//! that it works in), and the client that a request goes to. They are declared to a server only when the client
-//! supports them, so this has to be known at the handshake.
+//! Holds the features that the client of `ptc` offers to servers, adapts their requests for it, and finds the client
+//! for each request.
+//!
+//! The features are elicitation (input from a person) and roots (the folders that it works in). They are declared to a
+//! server only when the client supports them, so they have to be known at the handshake.
 
 use super::callers::{Callers, RequestKind};
 use ptc_calls::run::client::{CallingClient, Offered, ServedClient};

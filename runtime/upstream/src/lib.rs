@@ -1,8 +1,10 @@
-//! Upstream servers for the rest of the runtime: a name, a list of tools, and calls that end in raw bytes or
-//! a fault.
+//! Clients of upstream servers (a name, a list of tools, calls that end in raw bytes or a fault), and the configuration
+//! of servers.
 //!
 //! [`Upstream`] hides processes, sockets and protocols. From top to bottom:
 //!
+//! - `config`: the configuration file, read into entries of servers.
+//! - `owners`: a server with a connection for each caller, which has its own login.
 //! - `supervisor`: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
 //! - `openapi`: plain JSON services that a document describes.
 //! - `mcp`: the protocol as a client speaks it: a connection that wraps another one.
@@ -10,6 +12,7 @@
 //! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
 //! - `relay`: one server for another process of this user.
 //! - `recorded`: a server of a recording.
+//! - `overflow`: a response in memory, or in a spill file if it is large.
 //! - `jsonrpc`: messages as text.
 //! - `login`: a login that a server waits for.
 //! - `progress`: which call a progress notification belongs to, and what its listener gets.

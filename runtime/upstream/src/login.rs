@@ -1,4 +1,5 @@
-//! A login that a server waits for, as faults and the supervisor carry it.
+//! Describes a login that a server waits for: the reason, the missing scopes, and whether the client of a call may be
+//! asked. Faults and the supervisor carry it.
 
 use super::ClientFeatures;
 use ptc_base::oauth::{Scopes, ServerLogin};

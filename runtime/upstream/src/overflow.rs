@@ -61,10 +61,10 @@ impl AnswerWriter {
         AnswerWriter { sink, around: [b"", b""], text: Vec::new(), file: None }
     }
 
-    /// Checks that this many bytes fit, evicting older results if necessary.
+    /// Checks that this many bytes are within the limit.
     ///
     /// # Errors
-    /// They do not fit; nothing was evicted.
+    /// They are not.
     pub fn expect_bytes(&self, bytes: u64) -> Result<(), SpillError> {
         let most = self.sink.store().map_or(self.sink.max_bytes() as u64, SpillStore::most_bytes);
         if bytes > most { Err(SpillError::TooLarge { most }) } else { Ok(()) }

@@ -1,7 +1,8 @@
-//! A server at which each caller of a shared process has a login of its own: one connection for each of them.
+//! An upstream that gives each caller of a shared process a connection of its own, for servers at which each caller has
+//! its own login.
 //!
-//! Sessions of a server belong to an account, so callers do not share them. The list of tools is one for all: that of the
-//! caller whose connection has loaded one last.
+//! Sessions of a server belong to an account, so callers do not share them. The list of tools is one for all: the one
+//! that was loaded last, by the connection of any caller.
 
 use super::{
     CallLimits, CallResult, CallingClient, ServerRequest, SupervisedUpstream, Upstream, UpstreamFault,

@@ -1,4 +1,4 @@
-//! A server of a recording: it has its tools, and is never called.
+//! Stands in for a server while a recording is replayed: shows its recorded tools and refuses calls.
 
 use super::{CallLimits, CallResult, ServerRequest, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use ptc_calls::tools::{SharedCatalog, ToolList};

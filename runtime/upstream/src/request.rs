@@ -1,4 +1,5 @@
-//! One request to a server, from the broker to the wire; what comes back; and the limits that a configuration sets.
+//! Defines a request to a server ([`ServerRequest`]), where its result goes, the result, and the configured limits of
+//! calls.
 
 use super::{Arguments, RawAnswer, UpstreamFault};
 use crate::jsonrpc::message;

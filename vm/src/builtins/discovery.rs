@@ -1,5 +1,5 @@
-//! Builtins of the discovery forms, which look up names: builtins, exports of the host, tools of upstreams. All of
-//! them call the host, which knows more names than this table.
+//! Table rows of the builtins that ask the host about names: `apropos`, `dir`, `doc`, `meta`, `source`, and listings of
+//! namespaces. The host knows more names than this table: exports of preludes, tools of upstreams.
 
 use crate::builtins::{Builtin, Category, DiscoveryForm, HostFunction, host};
 

@@ -1,4 +1,6 @@
-//! Builtins for JSON text: invalid text gives nil, so that programs can test for it, and a remark, since many do not.
+//! Builtins that parse and generate JSON text: `json/parse-string`, `json/parse-lines`, `json/generate-string`.
+//!
+//! Invalid text gives nil, so that programs can test for it, and a remark, since many do not.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::seq::expected;

@@ -1,4 +1,5 @@
-//! Builtins for regular expressions.
+//! Builtins that find, split and extract by regular expressions: `re-find`, `re-seq`, `re-split`, `extract`,
+//! `extract-int`.
 
 use crate::arith::{invalid_types, invalid_types_of};
 use crate::builtins::numbers::convert;

@@ -1,4 +1,5 @@
-//! Builtins that request resources and prompts from a server.
+//! Table rows of the builtins that ask the host for resources and prompts of an upstream: `resource/read`,
+//! `prompt/get` and their listings.
 
 use crate::builtins::{Builtin, Category, HostFunction, ServerForm, host};
 

@@ -1,4 +1,5 @@
-//! Builtins that read from spilled results, which are too large to be carried.
+//! Table rows of the builtins that read a part of a spilled result through the host: `spill/head`, `spill/grep`,
+//! `spill/json-path` and others. The whole result is too large to be carried.
 
 use crate::builtins::{Builtin, Category, HostFunction, SpillForm, host};
 

@@ -1,4 +1,5 @@
-//! The names that the language reserves in the namespace `tool`: every other `tool/name` is a tool that the host granted.
+//! The names that the language reserves in the namespace `tool`: `tool/call`, `tool/call!`, `tool/servers`. Every
+//! other `tool/name` is a tool that the host granted.
 
 use super::HostFunction;
 use crate::bytecode::Known;

@@ -1,4 +1,5 @@
-//! Numbers of arguments that a builtin takes.
+//! The range of argument counts that a builtin accepts: its notation in tables (`2-3`), the check of a call, the error
+//! message.
 
 use std::fmt;
 

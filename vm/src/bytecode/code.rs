@@ -1,4 +1,5 @@
-//! Compiled programs: plain immutable data, shared between threads by `Arc`.
+//! Compiled programs as immutable data: functions with their instructions, constants, symbols and global names.
+//! Threads share them by `Arc`.
 
 use super::builtin::BuiltinId;
 use super::combinator::CombinatorKind;

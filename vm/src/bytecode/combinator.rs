@@ -1,6 +1,6 @@
 //! The kinds of combinators (`comp`, `partial`, `juxt` and others), of endless sequences and of transducer stages.
 
-/// Which function it is.
+/// What a combinator is: a function, a sequence without an end, or a transducer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CombinatorKind {
     /// `(comp f g …)`: right to left; none is identity.

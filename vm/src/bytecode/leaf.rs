@@ -1,4 +1,4 @@
-//! Leaf functions, which consist of one operation on integers: `(fn [x] (* x k))`, `#(mod % 7)`,
+//! Recognises and computes leaf functions, which are one operation on integers: `(fn [x] (* x k))`, `#(mod % 7)`,
 //! `(defn square [x] (* x x))`. A call is computed inline, and so is a `comp` of them: a frame would be most of the
 //! cost.
 //!

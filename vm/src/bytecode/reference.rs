@@ -1,5 +1,6 @@
-//! References of operands to things other than registers. The verifier checks them, the disassembler names them, and
-//! other code finds the called builtin here, without knowing the instruction.
+//! What an operand refers to other than registers: a constant, global name, captured value, function or builtin. The
+//! verifier checks references, the disassembler names them, and other code finds the called builtin here, without
+//! knowing the instruction.
 
 use super::builtin::BuiltinId;
 use super::operand::ProtoIndex;

@@ -1,5 +1,5 @@
-//! The table of all functions of an isolate. A call or a return finds its code in one step, whichever program the
-//! function belongs to.
+//! The rows of an isolate's function table, and look-ups in it: the function of a closure, its arities, a loaded
+//! program. A call or a return finds its code in one step, whichever program the function belongs to.
 
 use super::{Context, Unit};
 use crate::bytecode::entry::Entry;

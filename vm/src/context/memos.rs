@@ -1,4 +1,4 @@
-//! Caches the results of memoized functions.
+//! Caches the results of memoized functions, and commits or discards those that a run has added.
 
 use super::Context;
 use crate::fault::Result;

@@ -1,4 +1,4 @@
-//! A vector that grows in charged steps: registers and frames of a fiber.
+//! A vector for the registers, frames and machines of a fiber, whose growth is charged to the memory account in steps.
 //!
 //! The room made so far is charged, not the capacity behind it. Beyond [`LARGE`] the capacity is reserved once, for
 //! as much as the memory limit allows: the pages cost nothing until they are used, and a deep recursion never stops

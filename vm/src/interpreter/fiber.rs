@@ -1,5 +1,8 @@
-//! A fiber: the suspended state of one line of execution, as plain data. Registers, frames and native
-//! state machines sit in three vectors; nothing in them points into tables or holds Rust closures.
+//! A fiber, the state of one line of execution: its stack, the location of its faults, and parking and reuse of its
+//! memory.
+//!
+//! A suspended fiber is plain data. Registers, frames and native state machines sit in three vectors; nothing in them
+//! points into tables or holds Rust closures.
 
 use super::charged::Charged;
 use super::frames::FrameStack;

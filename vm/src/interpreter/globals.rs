@@ -1,5 +1,5 @@
-//! The values of global names by slot, with a function's call information in the same place, so that a call by name
-//! needs one lookup.
+//! The values of global names by slot, with commit, rollback and freeing of slots. A slot also has the call information
+//! of a function, so that a call by name needs one lookup.
 
 use crate::bytecode::entry::Entry;
 use crate::context::Function;

@@ -1,4 +1,4 @@
-//! The hot loop: the common case of the frequent instructions, and nothing else.
+//! The hot loop of the interpreter: runs the common cases of frequent instructions, and exits for all others.
 //!
 //! It exists for the register allocator. A loop that holds every instruction with its slow cases keeps the program
 //! counter in memory, which costs more than most instructions. This loop has few live variables, and its calls are

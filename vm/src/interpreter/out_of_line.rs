@@ -1,4 +1,5 @@
-//! Out-of-line parts of the hot loop: each is a call, which leaves few variables live in the loop.
+//! Parts of the hot loop that are calls: returns to machines, calls of builtins, key look-ups, making of vectors and
+//! closures. A call leaves few variables live in the loop.
 
 use super::call::CallOutcome;
 use super::fiber::{Fiber, Frame};

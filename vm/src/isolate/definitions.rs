@@ -1,4 +1,5 @@
-//! Lets the host read, set and remove the definitions of an isolate: names and their values.
+//! Lets the host read, set and remove the definitions of an isolate, and shift earlier results through history names
+//! (`*1`, `*2`).
 
 use super::link::GlobalKey;
 use super::{Isolate, World};

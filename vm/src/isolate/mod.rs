@@ -15,15 +15,15 @@
 //! ```
 //!
 //! # Runs
-//! Whatever an isolate does belongs to a *run*, and a run ends in one of two ways: [`Isolate::commit`] keeps what it has
-//! defined for later runs, [`Isolate::rollback`] leaves no trace of it. A new isolate is in its first run; the next one
-//! begins where one ends, with the same budget or, after [`Isolate::begin`], with another.
+//! Whatever an isolate does belongs to a *run*, and a run ends in one of two ways: [`Isolate::commit`] keeps what it
+//! has defined for later runs, [`Isolate::rollback`] leaves no trace of it. A new isolate is in its first run; the next
+//! one begins where one ends, with the same budget or, after [`Isolate::begin`], with another.
 //!
 //! # Layout
 //! - `run`: beginning, commit and rollback of runs; `sweep`: freeing retained values that nothing reaches any more
 //! - `budget`: limits of a run
 //! - `definitions`: definitions by name; `attached`: those of the host; `link`, `units`: loaded programs
-//! - `schedule`: fibers, branches of `pmap`, host calls in flight
+//! - `schedule`: fibers, branches of `pmap`, host calls in flight; `sources`: the host's view of source tracking
 
 mod attached;
 mod budget;

@@ -1,4 +1,4 @@
-//! Runs of an isolate: each ends with the decision to commit or to roll back.
+//! Begins the runs of an isolate, and ends each by committing or rolling back what it has defined.
 //!
 //! Committed state is never overwritten: the definitions, memoized results, interned names, loaded programs and
 //! remembered values of a run form a layer above it. The layer is merged (commit) or dropped (rollback). Both take

@@ -1,4 +1,5 @@
-//! The loaded programs of an isolate; function numbers are reused once nothing reaches their program.
+//! Adds loaded programs to an isolate, and removes those that nothing reaches when a run ends. Their function numbers
+//! are reused.
 
 use super::free_ranges::FreeRanges;
 use super::link::Linked;

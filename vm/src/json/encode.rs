@@ -1,4 +1,5 @@
-//! Encodes values as JSON text, with an explicit work list.
+//! Encodes values as JSON text, or reports which value or key has no JSON form and where it is. An explicit work list
+//! replaces recursion.
 
 use crate::context::Context;
 use crate::fault::Result;

@@ -240,7 +240,7 @@ pub(crate) fn attention() -> bool {
 
 /// The result of a safepoint after [`attention`].
 pub(crate) enum Finding {
-    /// NoBacklog left to do.
+    /// Nothing left to do.
     Fine,
     /// Deadline and cancellation must be checked.
     Poll,

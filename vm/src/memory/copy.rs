@@ -1,4 +1,4 @@
-//! Counts and paces copies of shared collections, and other moves of many items at once.
+//! Counts items copied from shared collections, and polls for interruption inside long copies.
 //!
 //! Copies cost no fuel. Whether a copy is made depends on the compiler's knowledge of last uses and on caches that
 //! only speed up programs. Fuel must depend on neither: tests run programs with all of that off and compare fuel. So

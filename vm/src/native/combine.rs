@@ -1,4 +1,4 @@
-//! A machine for combinators that call more than one function, or use a call's result.
+//! A machine for calls of `juxt`, `complement`, `every-pred` and `some-fn`, and for the first call of a fiber.
 
 use super::Action;
 use crate::bytecode::CombinatorKind;

@@ -1,6 +1,6 @@
-//! Functions of the program that only call a builtin with their parameters, keys of these and constants:
-//! `(fn [m word] (update m word (fnil inc 0)))`, `#(str "t" %)`. A machine calls the builtin itself for each item,
-//! without a frame.
+//! Recognises functions of the program that only call a builtin, such as `#(str "t" %)`, and calls the builtin for each
+//! item without a frame. Its arguments are parameters, keys of these and constants, also in
+//! `(fn [m word] (update m word (fnil inc 0)))`.
 //!
 //! Programs cannot observe this: such a call costs the fuel of both calls, and a fault is located inside the function
 //! ([`Action::Failed`]).

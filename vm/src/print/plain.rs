@@ -1,4 +1,4 @@
-//! Prints texts without quotes and escapes, and lists of texts one below the other.
+//! Prints strings with line breaks, and lists of strings one below the other, without quotes and escapes.
 
 use super::Extent;
 use crate::context::Context;

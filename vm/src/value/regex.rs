@@ -1,4 +1,5 @@
-//! Regular expressions as values: a program pays for compiling and searching, and its account has their memory.
+//! Regular expressions as values, and an isolate's cache of compiled patterns. A program pays for compiling and
+//! searching, and its account has their memory.
 
 use super::Value;
 use crate::fault::{Fault, Result};

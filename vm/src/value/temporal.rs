@@ -1,4 +1,5 @@
-//! Dates, instants and durations: scalars without a heap node.
+//! Dates, instants and durations as values: parsing, printing, conversion from and to numbers. They are scalars without
+//! a heap node.
 //!
 //! There is no time zone data and no clock here: an offset in a text is applied, a text without one is UTC, and the
 //! current time is a host call.

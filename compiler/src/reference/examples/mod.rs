@@ -1,4 +1,4 @@
-//! Examples for every documented name, at least one for each.
+//! Examples for every documented name, at least one for each: a program and its printed result.
 
 mod core;
 mod forms;

@@ -2,10 +2,10 @@
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, walk};
+use crate::ir::effects::{add_reads, is_inert};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
 use crate::meter::List;
 use crate::names::Special;
-use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::{Reason, Span};
@@ -175,8 +175,9 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// Moves arguments to the front if no other argument needs the old value of their variable: in `(recur (inc i) (+ acc i))` the sum comes
-/// first, so that both go directly into their variables. Only for arguments without effects.
+/// Moves arguments to the front if no other argument needs the old value of their variable: in
+/// `(recur (inc i) (+ acc i))` the sum comes first, so that both go directly into their variables. Only for arguments
+/// without effects.
 fn order_arguments(arguments: &mut [RecurArg<'_>]) {
     const MOST: usize = 16;
     if arguments.len() > MOST {

@@ -1,4 +1,5 @@
-//! Resolves conditionals and logic.
+//! Resolves conditionals and logic: `if`, `when`, `cond`, `condp`, `case`, forms that bind the tested value such as
+//! `if-let`, and `and` and `or`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};

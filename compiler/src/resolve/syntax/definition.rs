@@ -1,8 +1,7 @@
-//! Resolves `def`, `defonce` and `defn`.
+//! Resolves `def`, `defonce` and `defn`, and refuses names that a program cannot define.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::duplicate::form_text;
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, form_text};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, Special, split_qualified};
 use crate::resolve::symbol::HISTORY;

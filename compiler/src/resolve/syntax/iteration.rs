@@ -254,7 +254,7 @@ impl<'a> Resolver<'a, '_> {
         if is_collection {
             return Ok(());
         }
-        let text = |form: &Form<'_>| crate::form::duplicate::form_text(self.source, form.span);
+        let text = |form: &Form<'_>| crate::form::form_text(self.source, form.span);
         let message = format!(
             "{} binding '{}' expected a collection, got: {} ({})",
             name(special),

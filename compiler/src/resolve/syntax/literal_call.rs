@@ -1,5 +1,5 @@
-//! Collects the literal parts of a `tool/call`: the server, so that it can be started early, and the whole call, for
-//! a host that can check it.
+//! Reads the literal parts of a `tool/call`: notes its server, so that it can be started early, and has the host check
+//! the call.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::form::{Form, FormKind, walk};

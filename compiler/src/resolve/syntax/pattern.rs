@@ -2,10 +2,10 @@
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};
+use crate::ir::effects::is_inert;
 use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::meter::List;
 use crate::names::Name;
-use crate::resolve::operators::is_inert;
 use crate::resolve::scope::Bindable;
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Resolved, Resolver};

@@ -1,4 +1,6 @@
-//! Resolves threading forms. Every step binds the same slot to its value, so a chain of any length is one flat `let`.
+//! Resolves threading forms: `->`, `as->`, `cond->`, `some->` and their relatives that thread last, and `doto`.
+//!
+//! Every step binds the same slot to its value, so a chain of any length is one flat `let`.
 //!
 //! The order of evaluation must not change: in `(->> x (f (g)))`, that is `(f (g) x)`, the call `(g)` comes before
 //! `x`. Arguments with possible effects before the threaded one are therefore evaluated first. A special form as a

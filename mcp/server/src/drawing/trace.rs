@@ -57,7 +57,7 @@ pub struct TraceRun {
 /// An upstream call.
 #[derive(Debug, Default)]
 pub struct TraceCall {
-    /// `server.tool`.
+    /// `server/tool`.
     pub name: String,
     /// Its start, counted from the start of the run.
     pub begun: u64,

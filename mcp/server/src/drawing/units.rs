@@ -1,4 +1,4 @@
-//! Formats numbers in readable units.
+//! Formats times, sizes and counts for people, with units, grouped digits and plurals.
 
 /// A time in microseconds.
 pub fn time(micros: u64) -> String {

@@ -1,4 +1,5 @@
-//! Access to local files for callers, limited to the folders that the command line gives.
+//! Tools that read, search and write local files, and access to files that calls name, only in the folders that the
+//! command line gives.
 //!
 //! No path leads out of the folders, whatever links they hold and whatever changes meanwhile: each step of a
 //! path is opened relative to the handle of the folder before it. Only regular files and folders are opened.
@@ -9,7 +10,7 @@
 //! - `roots`: opens the file or folder at a path. `folders`: walks folders.
 //! - `query`: reading, listing, searching. `modify`: writing. `text`: writes text as a JSON string, piece by
 //!   piece.
-//! - `tools`: definitions of the two tools, and their dispatch. `server`: the tools as an in-memory MCP server.
+//! - `tools`: definitions of the tools, and their dispatch. `server`: the tools as an in-memory MCP server.
 
 mod folders;
 mod modify;

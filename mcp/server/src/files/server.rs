@@ -1,4 +1,4 @@
-//! The file utilities as a server in memory: their tools are called like those of any other.
+//! Offers the file tools as an upstream server in this process, so that they are called like tools of any other server.
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;

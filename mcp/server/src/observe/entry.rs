@@ -1,5 +1,5 @@
-//! The record of one finished call: what is stored of it in memory, and its JSON form, for which its payloads are
-//! processed.
+//! The record of one finished call as it is stored in memory, and its JSON form, in which a policy decides how much of
+//! the payloads is shown.
 
 use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;

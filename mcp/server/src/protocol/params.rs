@@ -1,4 +1,4 @@
-//! Parameters of all known methods.
+//! The parameters of all known MCP methods as one type, and the keys of `_meta` that are used.
 
 use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;

@@ -1,4 +1,5 @@
-//! One client connection, independent of its transport: messages in, messages to send out.
+//! Handles one client connection over any transport: passes messages to the handler, admits calls, forwards upstream
+//! requests, and notifies of changed tools and tasks.
 
 use super::calls::Calls;
 use super::connection_state::{ConnectionState, offered};

@@ -1,4 +1,4 @@
-//! Method dispatch: answers one MCP message, or hands back the job that will.
+//! Dispatches MCP methods: answers a message at once, or returns the job that produces the answer.
 //!
 //! It does no I/O and knows no transport and no tool. A message goes in, answers go to an outbox, and an
 //! [`Action`] comes out. A caller that runs the job gives its answer to [`Handler::finish`].

@@ -5,8 +5,9 @@
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: tool results as
 //!   messages. [`offerings`]: resources, prompts and completions.
 //! - [`connection`]: one connection without its transport. [`connection_state`]: its negotiated state. `calls`: its
-//!   calls in flight. `detached`: calls that go on without their requests. `input_required`: questions of upstream servers to its client. [`progress`]: bounded
-//!   progress notifications. [`mailbox`]: events from jobs and from the gate.
+//!   calls in flight. `detached`: calls that go on without their requests. `input_required`: questions of upstream
+//!   servers to its client. [`progress`]: bounded progress notifications. [`mailbox`]: events from jobs and from the
+//!   gate.
 //! - [`gate`]: admission control over all connections, one a process.
 //! - [`outbox`]: the sending side of a connection.
 //! - [`http`]: many clients over Streamable HTTP.

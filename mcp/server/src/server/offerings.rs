@@ -1,4 +1,4 @@
-//! What a server offers other than tools: resources, prompts, completions.
+//! The trait for what a server offers other than tools: resources, prompts and completions.
 
 use crate::protocol::params::Params;
 use crate::protocol::{Era, RpcError};

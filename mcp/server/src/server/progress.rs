@@ -1,4 +1,5 @@
-//! Progress of one request, from the threads that report it to its client: in order, increasing, and bounded.
+//! Collects the progress of one request from the threads that report it, and makes notifications for its client: in
+//! order, increasing, bounded.
 
 use super::mailbox::{Event, Mailbox, Slot};
 use crate::protocol::ServerMessage;

@@ -1,7 +1,7 @@
 //! Makes the events of an open view of the page: what has changed since the last event.
 //!
-//! An event is made when its reader is ready for it, from the state at that moment. A slow reader gets fewer events, and
-//! nothing waits for it.
+//! An event is made when its reader is ready for it, from the state at that moment. A slow reader gets fewer events,
+//! and nothing waits for it.
 
 use super::html::Html;
 use super::run::{LineEnds, MOST_CALLS};

@@ -1,4 +1,4 @@
-//! The page that people look at: live runs, one run, approvals, servers, sessions.
+//! Renders the web page for people (`--ui`): live runs, one run, approvals, servers and sessions.
 //!
 //! # Layout
 //!
@@ -8,8 +8,8 @@
 //!
 //! The server's `page` module has the routes, and decides who may see and do what: a `Viewer`.
 //!
-//! Invariant: everything is bounded, in number and in bytes. A view is made when it is asked for, from a copy, so no run
-//! waits for a reader.
+//! Invariant: everything is bounded, in number and in bytes. A view is made when it is asked for, from a copy, so no
+//! run waits for a reader.
 
 mod approvals;
 pub(crate) mod feed;

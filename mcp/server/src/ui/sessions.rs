@@ -1,4 +1,4 @@
-//! The view of sessions: programs that build on each other.
+//! The view of open sessions: state, dates, memory, and the names that each holds.
 
 use super::html::Html;
 use crate::drawing::units::bytes;

@@ -1,4 +1,4 @@
-//! The page of the process of `ptc up`, which begins to listen when it is first asked for.
+//! Serves the web page of `ptc up`: listens on a free local port once a link is first asked for.
 
 use ptc_base::files;
 use ptc_base::tasks::{self, TaskOwner};

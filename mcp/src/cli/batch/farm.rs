@@ -1,7 +1,8 @@
-//! `--farm URL`: a queue of lines in a database, which any number of processes on any number of machines work on.
+//! `ptc batch --farm URL`: puts input lines into a database, where any number of processes answer them, and collects
+//! the answers.
 //!
 //! Without another flag lines are put in. `--work` takes lines until all of them have an answer, `--collect` writes the
-//! answers in the order of the input. Each of these can be stopped and started again.
+//! answers in the order of the input, `--delete` removes all. Each of these can be stopped and started again.
 
 use super::{BatchArgs, MAX_LINE_BYTES, evaluated, line};
 use crate::cli::cores;

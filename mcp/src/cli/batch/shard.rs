@@ -1,4 +1,4 @@
-//! `--shard I/N`: the part of the input that this process works on.
+//! Parses `--shard I/N`, and decides by a hash of an input line's id whether the line belongs to this process.
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;

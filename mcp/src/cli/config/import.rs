@@ -1,4 +1,5 @@
-//! The command `ptc config import`, which copies the servers of other hosts.
+//! The command `ptc config import`, which copies MCP servers from the configuration of other programs, such as Claude
+//! or VS Code.
 
 use super::target::Target;
 use crate::cli::OutputFormat;

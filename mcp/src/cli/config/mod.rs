@@ -1,4 +1,5 @@
-//! The command `ptc config`, and the other commands that change configuration files.
+//! The commands that change configuration files (`ptc config import`, `add`, `remove`, `install`), and
+//! `ptc config schema`.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! Makes the entry of a JSON service for `ptc add --openapi`: looks at its document, and says what becomes a tool.
+//! Makes the configuration entry of a JSON service for `ptc add --openapi`: reads its OpenAPI document, and reports
+//! which operations become tools.
 
 use ptc_base::net::{ClientOptions, Headers, Url, is_loopback};
 use ptc_base::secrets::Credential;

@@ -1,4 +1,4 @@
-//! Limits of a server, for all its clients together.
+//! The limits of a server for all its clients together: concurrent programs, memory, parked calls, tasks, line length.
 
 use super::limits::FlagTable;
 use ptc_calls::limit_table;

@@ -1,4 +1,4 @@
-//! How a person logs in: a browser on this machine, an address that is pasted, a code on another device.
+//! Logs a person in at a server: with a browser on this machine, a pasted address, or a code on another device.
 
 use super::{browser, failed};
 use ptc_base::oauth::{AddressReader, LoginSummary, LoopbackListener, PendingLogin, Scopes, ServerLogin};

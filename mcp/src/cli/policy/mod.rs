@@ -1,4 +1,5 @@
-//! The command `ptc policy`, which explains what a policy says of tools and of programs.
+//! The command `ptc policy`, the flags that decide which calls may be made, and the warnings of `ptc serve` about a
+//! policy.
 //!
 //! # Layout
 //! - `check`: `ptc policy check`; [`flags`]: `--policy`, of every command that calls tools; [`warnings`]: the log of

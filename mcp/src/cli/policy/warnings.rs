@@ -1,4 +1,5 @@
-//! Logs what is odd about a policy while `ptc serve` runs: rules that can match nothing, and names that two servers have.
+//! Logs warnings about a policy while `ptc serve` runs: rules that can match nothing, and tool names that several
+//! servers have.
 
 use ptc_calls::tools::{Catalog, ServerText};
 use ptc_engine::Runtime;

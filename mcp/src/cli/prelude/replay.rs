@@ -1,4 +1,4 @@
-//! Starts servers that answer from a file, for tests of a prelude without the real servers.
+//! Starts and runs the servers of `ptc prelude test --replay`, which answer from a file instead of the real servers.
 
 use crate::demo::server::{self, SampleServer};
 use ptc_server::console::exit::{Abort, Exit};

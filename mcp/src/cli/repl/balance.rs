@@ -1,5 +1,5 @@
-//! Checks whether REPL input is complete: every bracket closed, no string open. It reads input in parts, each
-//! of them once.
+//! Checks whether REPL input is complete (every bracket closed, no string open), and splits a pasted text into inputs.
+//! It reads input in parts, each of them once.
 
 /// The state of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

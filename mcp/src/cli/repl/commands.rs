@@ -1,4 +1,4 @@
-//! Commands of the REPL, such as `:help`, which are not programs.
+//! Parses inputs of the REPL that are commands, such as `:help`, and defines their names and help texts.
 
 /// All commands, with their help.
 pub(super) const COMMANDS: [(&str, &str); 11] = [

@@ -1,4 +1,4 @@
-//! Test results as JUnit XML, which continuous integration reads.
+//! Writes the results of `ptc test` as JUnit XML, which continuous integration reads.
 
 use ptc_base::files::{self, FileAccess, LinkRule};
 use ptc_server::console::exit::Abort;

@@ -1,8 +1,9 @@
-//! The commands `ptc replay`, which runs a recorded program again, and `ptc test`, which does that for all recordings of
-//! a folder.
+//! The commands `ptc replay`, which runs a recorded program again, and `ptc test`, which does that for all recordings
+//! of a folder.
 //!
 //! # Layout
-//! - this file: `ptc replay`; [`mod@test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other programs
+//! - this file: `ptc replay`; [`mod@test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other
+//!   programs
 //! - `replayer`: programs and scripts; [`record`]: the flag `--record`
 
 mod junit;

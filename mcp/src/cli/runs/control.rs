@@ -1,5 +1,5 @@
-//! Commands of `ptc runs` to the server that has the stored runs: a line of JSON on a socket in their folder, which only
-//! its user can connect to.
+//! Sends the commands of `ptc runs` over a socket to the server that has the stored runs, and carries them out there. A
+//! command is a line of JSON. The socket is in the folder of the runs, and only its user can connect to it.
 
 use super::perform;
 use super::state::StateLocation;

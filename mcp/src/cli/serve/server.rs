@@ -1,4 +1,5 @@
-//! The server that `ptc serve` builds: a runtime, tools on it, and the loop that serves them.
+//! Builds the server of `ptc serve` (runtime, upstreams, tools) and serves until it is stopped; meanwhile it follows
+//! changed configuration files and resumes stored runs.
 
 use super::ServeArgs;
 use super::entrance::Entrance;

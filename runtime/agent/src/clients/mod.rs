@@ -1,5 +1,5 @@
-//! Clients for models over HTTP: OpenAI's chat completions, which most providers speak, and Anthropic's
-//! Messages API.
+//! Makes clients of models over HTTP from names like `provider:model`: OpenAI's chat completions, which most providers
+//! speak, and Anthropic's Messages API.
 //!
 //! # Layout
 //! - this file: names of models, providers and where their keys are

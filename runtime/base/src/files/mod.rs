@@ -251,8 +251,7 @@ fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// The user that this process acts for.
-/// The user that this process runs as.
+/// The user that this process acts for (the effective one).
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

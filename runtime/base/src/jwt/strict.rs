@@ -1,4 +1,5 @@
-//! Reads JSON in which no object has a member twice. Readers differ in which of them counts (RFC 7519, section 4).
+//! Reads a JSON object, and refuses one in which any object has a member twice. Readers differ in which of them counts
+//! (RFC 7519, section 4).
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};

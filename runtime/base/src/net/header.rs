@@ -1,4 +1,5 @@
-//! Headers of a request, some of which hold secrets.
+//! Headers of a request, which cannot be printed: marks secret ones, so that no redirect carries them to another
+//! origin.
 
 use crate::secrets::Credential;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

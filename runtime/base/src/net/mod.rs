@@ -1,4 +1,5 @@
-//! The HTTP client of this crate: one way to make a client, one policy of redirects, one set of errors.
+//! The HTTP client of the runtime: pooled connections, TLS, proxies, redirects to allowed addresses, and errors with
+//! what to do about them.
 //!
 //! - [`HttpClient`] (`client`): requests that follow redirects without carrying secrets elsewhere. `connector`: makes
 //!   connections. [`AddressClass`] (`address`): where a redirect may lead.
@@ -6,6 +7,7 @@
 //! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
 //! - [`Response`], [`Body`] (`response`): responses, read in chunks; decoded bytes are counted.
 //! - [`Challenge`] (`challenge`): the authentication that a server asks for, as data and in words.
+//! - `peer`: the user who has opened a local connection.
 //! - [`NetError`] (`error`): failures in words for people, and what to do about them.
 
 mod address;
@@ -15,6 +17,7 @@ mod connector;
 pub mod error;
 mod header;
 mod payload;
+pub(crate) mod peer;
 mod response;
 mod tls;
 

@@ -1,4 +1,5 @@
-//! Responses, read in chunks: only requested bytes are held, and decoded bytes are counted.
+//! A response: status, headers, and a body that is read in chunks, under limits of decoded bytes and of silence. Only
+//! requested bytes are held.
 
 use super::client::Answer;
 use super::{AddressClass, NetError, NetFault};

@@ -1,4 +1,5 @@
-//! TLS: trusted certificates and the client certificate. One TLS stack: rustls with ring.
+//! Makes the TLS configuration of connections: trusted certificates, and the client certificate. One TLS stack: rustls
+//! with ring.
 
 use super::{NetError, NetFault};
 use crate::files;

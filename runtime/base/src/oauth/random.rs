@@ -1,4 +1,4 @@
-//! Values that cannot be guessed: states of authorization requests and verifiers of PKCE.
+//! Makes values that cannot be guessed: states of authorization requests, and verifiers of PKCE with their challenges.
 
 use crate::oauth::OAuthFault;
 use crate::secrets::{Credential, SecretRegistry};

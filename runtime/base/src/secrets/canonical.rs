@@ -1,10 +1,11 @@
-//! Canonical form of a text: what is left when escaping, quoting and joining are undone.
+//! Undoes escaping, quoting and joining in a text, so that a secret is found in any form; maps results back to the
+//! original text.
 //!
-//! A secret may come back as it is, or inside a JSON string, a `pr-str` text, a URL, a text with its
-//! line breaks turned to blanks, or several of these inside one another. Instead of listing all such forms, text and secret
-//! are both brought into one form in which they are equal: escapes are decoded however often they were
-//! applied, and backslashes, blanks, line breaks, other control characters, `+` and `'` are left out. Texts
-//! that differ only in these count as equal, which hardly makes a secret match by chance.
+//! A secret may come back as it is, or inside a JSON string, a `pr-str` text, a URL, a text with its line breaks turned
+//! to blanks, or several of these inside one another. Instead of listing all such forms, text and secret are both
+//! brought into one form in which they are equal: escapes are decoded however often they were applied, and backslashes,
+//! blanks, line breaks, other control characters, `+` and `'` are left out. Texts that differ only in these count as
+//! equal, which hardly makes a secret match by chance.
 
 /// Receives canonical bytes.
 pub(super) trait Sink {

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! - [`SecretRegistry`] (`registry`): every known secret, shared by all code that sends text out.
+//! - [`SecretRegistry`] (`registry`): every known secret, shared by all code that sends text out. `owners`: the
+//!   servers that secrets belong to.
 //! - [`Credential`] (`credential`): a secret value, which registers itself when it is made.
 //! - `forms`: the forms of one secret to search for. `canonical`: text with escaping, quoting and joining
 //!   undone. `finder`: finds secrets in a text. `fragments`: finds parts of key material.
@@ -29,6 +30,7 @@ mod finder;
 mod forms;
 mod fragments;
 pub mod names;
+mod owners;
 mod registry;
 
 pub use clean::CleanText;

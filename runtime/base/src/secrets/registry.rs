@@ -1,13 +1,12 @@
-//! Registers secrets, redacts them in texts, forgets tokens some time after their last use, and knows the servers that
-//! secrets belong to.
+//! Registers secrets, redacts them in texts, and forgets tokens some time after their last use.
 
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
 use super::forms::{self, Forms, forms_of};
+use super::owners::Owners;
 use super::{CleanText, REDACTED};
 use crate::sync::RwLocked;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
@@ -15,21 +14,20 @@ use std::time::{Duration, Instant};
 /// Known secrets. Clones share one registry.
 #[derive(Clone, Default)]
 pub struct SecretRegistry {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     /// True once a secret is registered. Checked without the lock for every text that is sent.
     any: AtomicBool,
     secrets: RwLock<Secrets>,
+    pub(super) owners: Owners,
 }
 
 #[derive(Default)]
 struct Secrets {
     values: Vec<Known>,
-    /// Secrets of servers, and the servers that each belongs to.
-    owned: Vec<(secrecy::SecretString, BTreeSet<Arc<str>>)>,
     /// Built when it is first needed, because secrets are registered one by one before any text is sent.
     finder: OnceLock<Arc<Finder>>,
 }
@@ -169,35 +167,6 @@ impl SecretRegistry {
         self.shared.secrets.write_locked().entry(value).holds += 1;
         self.shared.any.store(true, Ordering::Release);
         Some(SecretHold { registry: self.clone(), value: value.into() })
-    }
-
-    /// Records that a secret belongs to a server. It may belong to several.
-    #[doc(hidden)]
-    pub fn own(&self, server: &str, value: &str) {
-        use secrecy::ExposeSecret;
-        let mut secrets = self.shared.secrets.write_locked();
-        let known = secrets.owned.iter_mut().find(|(known, _)| known.expose_secret() == value);
-        match known {
-            Some((_, owners)) => drop(owners.insert(server.into())),
-            None => secrets.owned.push((value.into(), BTreeSet::from([server.into()]))),
-        }
-    }
-
-    /// The server that a secret in the text belongs to, if it does not belong to `server` too.
-    #[doc(hidden)]
-    pub fn foreign_owner(&self, server: &str, text: &str) -> Option<Arc<str>> {
-        use secrecy::ExposeSecret;
-        // Most texts have no secret at all.
-        if matches!(self.scrub(text), Cow::Borrowed(_)) {
-            return None;
-        }
-        let secrets = self.shared.secrets.read_locked();
-        let mut foreign = secrets.owned.iter().filter(|(_, owners)| !owners.contains(server));
-        let found = foreign.find(|(value, _)| {
-            let finder = Finder::new(forms_of(value.expose_secret()));
-            !finder.find(text, Tail::Whole).is_empty()
-        });
-        found.and_then(|(_, owners)| owners.first().cloned())
     }
 
     /// The text, redacted.

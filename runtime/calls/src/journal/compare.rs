@@ -1,4 +1,4 @@
-//! How the outcome of a replay differs from the recorded one.
+//! Lists how the outcome of a replay differs from the recorded one: result, prints, fuel, number of calls.
 
 use super::record::OutcomeRecord;
 use std::fmt;

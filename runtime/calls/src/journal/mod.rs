@@ -1,7 +1,7 @@
 //! The journal of a run: what it was given, its calls and their answers in order, and its outcome.
 //!
-//! A program is a function of its text, its context and the answers of the host. A journal has all three, so it is enough
-//! to run the program again without a server, and to notice any difference.
+//! A program is a function of its text, its context and the answers of the host. A journal has all three, so it is
+//! enough to run the program again without a server, and to notice any difference.
 //!
 //! Answers reach a program with a journal only while all of its branches wait. The order of the records then decides
 //! everything that happens, whatever the timing was.
@@ -11,7 +11,7 @@
 //! - `recorder`: writes the journals of a process to files; `recording`: reads one
 //! - `run_journal`: the journal of one run: records it, or replays it; `replay`: the position in a recording;
 //!   `compare`: how two outcomes differ
-//! - `durable`: journals of runs that outlive their process
+//! - `durable`: journals of runs that outlive their process; `kept`: keeps a run stored, also after its end
 
 mod answer;
 mod compare;

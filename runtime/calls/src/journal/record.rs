@@ -1,4 +1,5 @@
-//! The records of a journal. Each is one JSON value, and one line of a file.
+//! The records of a journal: what the run was given, its calls, their answers, and its outcome. Each is one JSON value,
+//! and one line of a file.
 
 use super::answer::Answer;
 use serde::{Deserialize, Serialize};

@@ -1,21 +1,20 @@
-//! All files of a policy together, and what they say of a call.
+//! A policy of one or several files: reads them, and gives the verdict about a call (allow, ask, deny) and the limits
+//! that count it.
 
 use super::approvals::AskRule;
 use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
-use super::flows::{CallOrigins, FlowRules};
+use super::flows::FlowRules;
 use super::limits::LimitUse;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
+use super::subject::{Subject, declared};
 use crate::run::client::asker::CallAsker;
 use crate::run::outcome::{PolicyRuling, Verdict};
-use crate::tools::{CallTarget, HOST, UpstreamTool};
+use crate::tools::{CallTarget, UpstreamTool};
 use ptc_base::files;
 use ptc_base::sync::RwLocked;
-use ptc_vm::Span;
 use ring::digest::{Context, SHA256};
-use serde_json::{Value as Json, json};
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,38 +43,6 @@ type TargetPlans = HashMap<TargetKey, Arc<Vec<FilePlan>>>;
 
 /// A target: its label, and whether it is a tool.
 type TargetKey = (bool, Arc<str>);
-
-/// A call that is to be decided about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'c> {
-    /// Configured name of the server.
-    pub server: &'c str,
-    /// The target of the call.
-    pub target: &'c CallTarget,
-    /// The tool, or what stands for it.
-    pub tool: &'c UpstreamTool,
-    /// JSON object text.
-    pub arguments: &'c str,
-    /// Where it stands in the text of its program; `None`: it does not stand there.
-    pub place: Option<Span>,
-    /// Where its arguments come from, if its run has labels on values.
-    pub origins: Option<&'c CallOrigins>,
-    /// Who makes it.
-    pub asker: CallAsker<'c>,
-}
-
-impl<'c> Subject<'c> {
-    /// A call that stands in no program.
-    pub fn new(
-        server: &'c str,
-        target: &'c CallTarget,
-        tool: &'c UpstreamTool,
-        arguments: &'c str,
-        asker: CallAsker<'c>,
-    ) -> Subject<'c> {
-        Subject { server, target, tool, arguments, place: None, origins: None, asker }
-    }
-}
 
 impl Policy {
     /// Reads files.
@@ -254,34 +221,6 @@ fn may_ask(files: &[RuleFile], standard: &Defaults) -> bool {
         || flows.any(FlowRules::may_ask)
         || defaults.any(Defaults::may_ask)
         || (is_silent && standard.may_ask())
-}
-
-impl<'c> Subject<'c> {
-    /// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.
-    pub(super) fn named_arguments(&self) -> Cow<'c, str> {
-        match self.target {
-            CallTarget::Tool(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
-                Cow::Borrowed(self.arguments)
-            }
-            CallTarget::List(_) => Cow::Borrowed("{}"),
-            CallTarget::Resource(uri) => Cow::Owned(json!({ "uri": uri }).to_string()),
-            CallTarget::Prompt(name) => {
-                let name = Json::from(&**name);
-                let arguments = if self.arguments.is_empty() { "{}" } else { self.arguments };
-                Cow::Owned(format!("{{\"name\":{name},\"arguments\":{arguments}}}"))
-            }
-        }
-    }
-}
-
-/// The effect that a tool declares, given whether the annotations of its server count. Those of host tools always do:
-/// they are part of this program.
-fn declared<'c>(
-    server: &'c str,
-    target: &'c CallTarget,
-    tool: &'c UpstreamTool,
-) -> impl FnOnce(bool) -> ToolEffect + 'c {
-    move |is_trusted| ToolEffect::of_call(target, tool, is_trusted || server == HOST)
 }
 
 #[cfg(test)]

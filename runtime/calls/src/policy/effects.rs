@@ -1,4 +1,5 @@
-//! What a tool may change, for the defaults of a policy.
+//! Classifies what a call may change (read, write, destructive), by the annotations of its tool if its server is
+//! trusted.
 
 use crate::tools::{Annotations, CallTarget, UpstreamTool};
 use serde::Deserialize;

@@ -1,15 +1,17 @@
-//! The policy in effect: every call is cleared here before it leaves.
+//! Decides about each call before it leaves, by the policy in effect: rules, data flows, secrets of other servers,
+//! limits, approvals of people.
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalList, ApprovalSettings, Approvals, AskRule, AskedCall, Binding,
     PlannedRow, ProgramReview, Question, Remember, owner_of,
 };
 use super::condition::Arguments;
-use super::decide::{Policy, Subject};
+use super::decide::Policy;
 use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use super::rules::FilePlan;
+use super::subject::Subject;
 use crate::journal::DurableRuns;
 use crate::run::account::{PlannedCall, RunAccount};
 use crate::run::client::ServedClient;

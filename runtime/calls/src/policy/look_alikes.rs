@@ -1,4 +1,5 @@
-//! Finds names that people read as other names: letters of other scripts, and invisible characters.
+//! Finds names that people read as other names (letters of other scripts, invisible characters), and folds names for
+//! comparisons that overlook such differences.
 
 /// Letters of other scripts that look like these letters and digits. The list is short on purpose: it holds what is
 /// drawn the same in common fonts.

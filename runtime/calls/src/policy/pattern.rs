@@ -1,7 +1,8 @@
 //! Names of tools in rules: `tool`, `server/tool` or `mcp__server__tool`, with `*` and `?`.
 //!
-//! In `server/tool` a slash in the name of the server is `~1`, and `~` is `~0` (as in RFC 6901), so each text names tools
-//! of one server only. A rule that denies or asks also applies where the slash is not escaped.
+//! In `server/tool` a slash in the name of the server is `~1`, and `~` is `~0` (as in RFC 6901), so each text names
+//! tools of one server only. A rule that denies or asks also applies where the slash is not escaped, and to names that
+//! look alike.
 
 use super::look_alikes::folded;
 use crate::tools::{glob, qualified_name};

@@ -1,8 +1,10 @@
-//! Compares the tools of servers with those that were reviewed: `ptc.lock`.
+//! Reads and writes `ptc.lock`, compares what a server lists with what was reviewed, and reports or withholds what has
+//! changed.
 //!
-//! A tool has two digests: one of its text (name, title, description, both schemas), one of its annotations. A server
-//! that changes either may have another effect than the one that was reviewed. An annotation that moves to the stricter
-//! side changes nothing that was relied on.
+//! Compared are the address of the server, its instructions, tools, resources and prompts. A tool has two digests: one
+//! of its text (name, title, description, both schemas), one of its annotations. A server that changes either may have
+//! another effect than the one that was reviewed. An annotation that moves to the stricter side changes nothing that
+//! was relied on.
 
 use crate::tools::{Annotations, Listed, Refusal, UpstreamTool};
 use ptc_base::files::{self, FileAccess, LinkRule};

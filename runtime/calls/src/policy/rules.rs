@@ -1,4 +1,5 @@
-//! The rules of one file, and what the file says of a call.
+//! Applies one policy file to a call: the rules and limits that name its tool, the verdict or default, the effect of
+//! the tool.
 
 use super::approvals::Remember;
 use super::condition::{Arguments, Condition, Met};

@@ -1,4 +1,5 @@
-//! The account of a run, whatever its guest is: budgets, ledger, deadline, cancellation.
+//! The account of a run, whatever its guest is: budgets, deadline, cancellation, ledger, notes to the client, and what
+//! belongs to the run (client, trace, session, plan, journal).
 
 mod clock;
 pub(crate) mod flows;

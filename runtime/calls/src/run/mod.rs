@@ -1,4 +1,5 @@
-//! The data of one run, independent of its language: what goes into it and what comes out.
+//! The data of one run, whatever its language: options and limits, its account with the ledger of calls, the outcome,
+//! and how a caller follows it.
 //!
 //! # Layout
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`:

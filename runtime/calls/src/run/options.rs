@@ -1,4 +1,4 @@
-//! Options that a caller can set for one run.
+//! The options of one run: context, limits, how the answer is rendered, client, trace, journal.
 
 use super::client::asker::CallOrigin;
 use super::client::{CallingClient, ProgressListener};

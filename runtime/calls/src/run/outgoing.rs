@@ -1,8 +1,8 @@
-//! Limits the arguments of one program that are encoded and not yet sent.
+//! Limits the memory of a program's arguments that are encoded and not yet sent: further calls wait for a permit to
+//! encode theirs.
 //!
 //! Invariant: these take at most `ROOM` bytes per server and a share of the program's memory in total; only
-//! a single call may exceed that. A call that finds no room is not encoded; it waits for a permit, while its
-//! time runs.
+//! a single call may exceed that. The time of a call runs while it waits.
 
 use ptc_base::sync::Locked;
 use std::collections::HashMap;

@@ -1,6 +1,8 @@
-//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): the trace of the caller that a run belongs to.
-//! It is passed on to upstreams; a run without one has none. Where spans are exported, each call of an upstream
-//! has a span of its own, which the upstream gets as its parent ([`RunSpan`]). Otherwise the caller's span is passed on.
+//! Parses the trace of a caller (W3C Trace Context, <https://www.w3.org/TR/trace-context/>), and makes the trace
+//! that an upstream gets with each call of the run.
+//!
+//! A run without a trace passes none on. Where spans are exported, each call of an upstream has a span of its own,
+//! which the upstream gets as its parent ([`RunSpan`]). Otherwise the caller's span is passed on.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Finds failed calls that the answer does not mention. A program that filters by `:ok` drops them silently,
-//! and a reader would take the partial answer for a complete one.
+//! Writes a note about failed calls that neither the answer of a run nor its prints mention. A program that filters by
+//! `:ok` drops them silently, and a reader would take the partial answer for a complete one.
 
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord, CallStatus, Failure, RenderedValue};
@@ -20,8 +20,8 @@ struct Failed<'c> {
     more: usize,
 }
 
-/// A note about failed calls whose reasons neither result nor prints mention, even if the program handled them; `None` when there are none. Calls that
-/// the program itself cancelled do not count.
+/// A note about failed calls whose reasons neither result nor prints mention, even if the program handled them; `None`
+/// when there are none. Calls that the program itself cancelled do not count.
 pub(super) fn remark(
     result: &Result<RenderedValue, Failure>,
     prints: &[String],

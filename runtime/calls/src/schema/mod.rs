@@ -1,4 +1,5 @@
-//! Reads JSON Schemas. No other code interprets them; `tools/signature` writes them down for programs.
+//! Interprets JSON Schemas: follows references, checks arguments of calls, and validates results of programs against
+//! `output_schema`. No other code interprets them; `tools/signature` writes them down for programs.
 //!
 //! # Layout
 //! - this file: references, alternatives, and one word for the type of each argument

@@ -1,8 +1,8 @@
-//! The subset of JSON Schema that `output_schema` may use.
+//! Parses the `output_schema` of a program's result, and refuses whatever is outside a small subset of JSON Schema.
 //!
 //! Types string, integer, number, boolean, array (with `items`) and object (with `properties`,
 //! `required`, `additionalProperties`); `description` is allowed everywhere and ignored. Anything
-//! else is refused: a keyword that would be ignored silently is a promise not kept.
+//! else is refused, because a keyword that would be ignored silently is a promise not kept.
 
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};

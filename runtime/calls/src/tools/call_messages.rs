@@ -1,4 +1,5 @@
-//! Writes the messages about wrong calls.
+//! Writes messages and hints about wrong calls (servers, tools, arguments) in the notation of the caller, and checks
+//! the names of arguments against a schema.
 
 use super::key::key;
 use super::signature::python::{python_name, python_word};

@@ -1,4 +1,4 @@
-//! Patterns with `*` and `?`.
+//! Matches a text against a pattern with `*` and `?`.
 
 /// Matches a whole text against a pattern with `*` and `?`. It remembers only the last star, so it takes at
 /// most pattern times text steps.

@@ -1,4 +1,4 @@
-//! Names of properties as programs write them.
+//! Writes the name of a property as a key of PTC-Lisp: a keyword where possible, else a string.
 
 use super::visible::literal;
 

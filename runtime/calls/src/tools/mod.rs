@@ -1,15 +1,16 @@
-//! Tools as data: the lists of servers, schemas, and texts about all of them.
+//! Tools as data: the lists of servers, signatures from schemas, observed shapes of results, checks of arguments, and
+//! texts for people and models.
 //!
 //! # Layout
 //! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all
 //!   servers; `glob`: patterns for names
 //! - `signature`: schemas as signatures and example arguments; `shape`: observed shapes of undeclared results
 //! - `target`: the target of a call: a tool, a resource, a prompt or a list
-//! - `qualified`: names of tools with their servers
+//! - `qualified`: names of tools with their servers; `key`: names of properties as programs write them
 //! - `check`: checks JSON arguments against their schema
 //! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
-//! - `offers`: resources and prompts of a server; [`text`]: tools as text; [`visible`]: makes invisible characters of servers'
-//!   texts visible; `suggest`: the nearest known name
+//! - `offers`: resources and prompts of a server; [`text`]: tools as text; `sentence`: the first sentence of a text
+//! - [`visible`]: makes invisible characters of servers' texts visible; `suggest`: the nearest known name
 
 pub mod call_messages;
 mod catalog;

@@ -1,4 +1,5 @@
-//! Resources and prompts that a server lists next to its tools, for discovery.
+//! Resources, templates and prompts that a server lists: reads the lists, describes their entries, and decides which
+//! may be requested.
 
 use super::target::{CallTarget, ListKind};
 use super::text::one_line;

@@ -1,4 +1,4 @@
-//! Describes tools as text: arguments, an example call, documentation, one-line summaries.
+//! Describes tools and servers as text: arguments, an example call, documentation, one-line summaries.
 
 use super::SeenResults;
 use super::key::key;

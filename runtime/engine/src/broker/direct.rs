@@ -3,7 +3,7 @@
 use super::send::{answered, unanswered};
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, CallResponse, ToolBroker};
-use ptc_base::tasks::contained;
+use ptc_base::panics::contained;
 use ptc_calls::host::GrantedTool;
 use ptc_calls::policy::Permitted;
 use ptc_calls::run::account::{CallTag, RunAccount};

@@ -1,4 +1,5 @@
-//! What a journal begins with: the program, its limits, and the servers that it could call.
+//! Makes and reads the header of a journal: the program, its limits, and the servers that it could call with their tool
+//! lists.
 
 use ptc_calls::journal::{Header, Language, Recorder, ServerRecord};
 use ptc_calls::run::limits::{LimitTable, Limits};

@@ -1,8 +1,9 @@
-//! Carries out the tool calls of a run: finds the tool, checks permission and budget, sends, holds the result, and enters
-//! the call into the ledger. Arguments are JSON text and answers are bytes: values of languages are not known here.
+//! Carries out the tool calls of a run: finds the tool, charges the budget, asks the policy, sends, holds the result,
+//! and enters the call into the ledger. Arguments are JSON text and answers are bytes: values of languages are not
+//! known here.
 //!
-//! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that encodes them under its own meter, only once
-//! it holds a permit, takes the same steps one by one:
+//! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that encodes them under its own meter, only
+//! once it holds a permit, takes the same steps one by one:
 //!
 //! ```text
 //! reserve ──> Permit ──(encode)──> PreparedCall ──> CallResponse ──> settled

@@ -1,8 +1,9 @@
-//! Takes the result of a call apart, on the I/O runtime, so that a worker does metered work only.
+//! Takes the result of a call apart: finds the part that becomes the program's value, the content blocks, and whether
+//! the tool failed.
 //!
-//! Of a `tools/call` of MCP that is `isError` first, then `structuredContent`, then the first text block. Whatever that
-//! choice leaves out (further texts, images, audio, resources) stays reachable as `:content`. Plain JSON and plain text
-//! are the value themselves.
+//! It does so on the I/O runtime, so that a worker does metered work only. Of a `tools/call` of MCP it takes `isError`
+//! first, then `structuredContent`, then the first text block. Whatever that choice leaves out (further texts, images,
+//! audio, resources) stays reachable as `:content`. Plain JSON and plain text are the value themselves.
 
 use ptc_base::spill::{RawSpill, Spilled, form_raw};
 use ptc_base::tasks::{self, StopFlag, TaskOwner};

@@ -1,4 +1,5 @@
-//! Finds a tool and reserves a call of it: permission, budget, and the permit to encode its arguments.
+//! Finds the tool of a call and reserves the call: charges the budget, starts the server if need be, and waits for the
+//! permit to encode arguments.
 
 use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};

@@ -3,7 +3,8 @@
 
 use super::queue::RunHandle;
 use crate::guest::AsyncRun;
-use ptc_base::tasks::{self, TaskOwner, contained, panic_text};
+use ptc_base::panics::{contained, panic_text};
+use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::outcome::{Failure, Outcome};

@@ -19,7 +19,7 @@ const TURN_BYTES: u64 = 16 << 20;
 /// The reserve for small programs is one part in this many of the total.
 const RESERVE: u64 = 8;
 
-/// A small program holds at most this, and at most [`TURN_SHARE`]'s part of the reserve.
+/// A small program holds at most this, and at most [`SMALL_SHARE`]'s part of the reserve.
 const SMALL_BYTES: u64 = 256 << 10;
 const SMALL_SHARE: u64 = 16;
 

@@ -10,7 +10,7 @@
 
 use corosensei::stack::DefaultStack;
 use corosensei::{CoroutineResult, Yielder};
-use ptc_base::tasks::panic_text;
+use ptc_base::panics::panic_text;
 use ptc_vm::{Preempt, Preemption};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,8 @@
-//! Runs programs on plain threads, many on each thread. Nothing here depends on a language.
+//! Executes runs on worker threads, many on each thread, or on the I/O runtime: queue, scheduling, preemption,
+//! deadlines, memory of all programs. Nothing here depends on a language.
 //!
 //! # Layout
-//! - `queue`: accepts runs; `async_runs`: runs on the I/O runtime
+//! - `queue`: accepts runs; `async_runs`: runs on the I/O runtime; `resources`: what all workers share
 //! - `worker`: runs on a thread; `work`: one run as its worker sees it; `scheduler`: picks the next run
 //! - `coroutine`: suspends a run half-way; `watchdog`: deadlines; `commitment`: memory of all programs
 //!   together

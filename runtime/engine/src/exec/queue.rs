@@ -1,6 +1,6 @@
 //! The entry point of new runs: queues programs and messages for the isolate workers, and decides when a busy worker
-//! begins another program. One shared queue has the programs that have not started, and an inbox per worker the messages
-//! about programs that it has started. A [`RunHandle`] cancels a run wherever it is.
+//! begins another program. One shared queue has the programs that have not started, and an inbox per worker the
+//! messages about programs that it has started. A [`RunHandle`] cancels a run wherever it is.
 
 use super::async_runs::AsyncRuns;
 use crate::guest::{AsyncRun, CallId, MakeGuest, Reply};

@@ -1,4 +1,5 @@
-//! An isolate worker: a plain thread that runs many programs by turns and owns no sockets.
+//! The loop of a worker thread: begins programs, gives them quanta by turns, ends overdue ones, and holds back those
+//! that lack memory. It owns no sockets.
 
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};

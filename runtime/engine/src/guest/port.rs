@@ -7,7 +7,7 @@ use super::{CallId, Reply};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
-use ptc_base::tasks::{Contained, contained};
+use ptc_base::panics::{Contained, contained};
 use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::runtime::Handle;

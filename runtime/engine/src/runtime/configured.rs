@@ -1,4 +1,5 @@
-//! The entries of servers in effect, and what a new configuration changes.
+//! Holds the entries of the configured servers, starts the guardian that ends their processes, and defines the list of
+//! changes after a reconfiguration.
 
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::tasks::{self, TaskOwner};

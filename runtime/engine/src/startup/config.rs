@@ -1,4 +1,5 @@
-//! The configuration of a runtime.
+//! The configuration that an application starts a runtime with: servers, policy, tools, preludes, caches, capacity; and
+//! its defaults.
 
 use super::{Observer, StartPolicy};
 use crate::broker::ResultCaching;

@@ -1,4 +1,7 @@
-//! Starts servers in parallel under their start-up policies, and stops them.
+//! Makes a supervised upstream of each configured server, starts them in parallel under their start-up
+//! policies, reports failures, and stops them.
+//!
+//! [`StartPolicy::of_program`] compiles a program to find the servers that it may call.
 //!
 //! - [`config`]: the configuration of a runtime.
 

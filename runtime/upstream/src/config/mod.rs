@@ -1,7 +1,9 @@
-//! Reads the file that names upstream servers. It may have `{"upstreams": …}` of this project, the shapes
-//! that hosts use (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code), or a list of named
-//! servers (`servers: […]`). It is JSON or YAML. One file may have several of these keys; each keeps its own
-//! meaning.
+//! Reads the configuration file of upstream servers, in the shapes of `ptc` and of hosts, into server entries, settings
+//! for scripts, and credentials.
+//!
+//! It may have `{"upstreams": …}` of this project, the shapes that hosts use (`{"mcpServers": …}` of Claude and
+//! Cursor, `{"servers": …}` of VS Code), or a list of named servers (`servers: […]`). It is JSON or YAML. One file may
+//! have several of these keys; each keeps its own meaning.
 //!
 //! Errors carry file, line and column.
 

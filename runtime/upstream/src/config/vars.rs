@@ -1,7 +1,8 @@
-//! Fills `${VAR}` placeholders.
+//! Fills `${VAR}` placeholders in configuration files, from variables, defaults, and folders of editors such as
+//! `${workspaceFolder}`.
 //!
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
-//! folder, and support `${VAR:-default}`, `${env:VAR}` and folders such as `${workspaceFolder}`.
+//! folder, and support `${VAR:-default}`, `${env:VAR}` and the folders.
 
 use ptc_base::secrets::names;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Reads and writes JSON-RPC messages. Only the id, and the range of the result or error, are read. Framing
-//! (a line, an event, a body) belongs to the transport.
+//! Parses incoming JSON-RPC messages, malformed and oversized ones included, and writes requests, notifications and
+//! answers. Of a response only the id, and the range of the result or error, are read. Framing (a line, an event,
+//! a body) belongs to the transport.
 
 use super::answer::RawAnswer;
 use super::error::{ErrorObject, integer};

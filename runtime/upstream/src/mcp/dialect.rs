@@ -1,4 +1,4 @@
-//! The two eras of MCP for a client: one handshake per connection, or `_meta` in each request.
+//! Builds the parameters of requests in the two eras of MCP: one handshake per connection, or `_meta` in each request.
 
 use super::task::EXTENSION;
 use crate::client_features::capabilities;

@@ -1,5 +1,5 @@
-//! Finds the arguments that a schema marks with `x-mcp-header`, for transports that send them in headers as
-//! well.
+//! Finds the arguments that a tool's schema marks with `x-mcp-header`, for transports that repeat them in headers;
+//! leaves out tools with invalid marks.
 
 use crate::request::Mirrored;
 use ptc_calls::tools::{Listed, Refusal};

@@ -1,4 +1,5 @@
-//! Calls that a server answers with a task: asks for its state until it has ended, and gives its result.
+//! Follows calls that a server answers with a task: asks for its state until it has ended, answers its questions, gives
+//! its result, cancels it if the caller gives up.
 
 use super::asked::{self, Requests};
 use super::client::{Question, RpcClient};

@@ -1,5 +1,5 @@
-//! Compiles chosen operations to tools. All operations that cannot be called correctly are reported together,
-//! by name.
+//! Compiles chosen operations of an OpenAPI document to tools and plans of their requests; reports together, by name,
+//! those that cannot be called correctly.
 
 use super::choose::choose;
 use super::document::{

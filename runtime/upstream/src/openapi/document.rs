@@ -1,4 +1,6 @@
-//! Reads an OpenAPI document lazily: parts that are not needed stay text.
+//! Reads an OpenAPI document: lists its operations, follows references, and defines the parts that are decoded.
+//!
+//! Parts that are not needed stay text.
 
 use ptc_base::net::excerpt;
 use serde::Deserialize;

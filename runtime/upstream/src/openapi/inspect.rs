@@ -1,4 +1,5 @@
-//! Looks at a document before it is configured: which operations become tools, which do not and why.
+//! Inspects an OpenAPI document before it is configured: whether an address has one, which operations become tools,
+//! which do not and why.
 
 use super::compile::compile;
 use super::document::OpenApiDocument;

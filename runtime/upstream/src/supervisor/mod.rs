@@ -1,5 +1,5 @@
-//! A supervised upstream, as its callers see it: a call starts it, and one that was lost is started again.
-//! They read what its owner task publishes: the [`Phase`].
+//! The handle of a supervised server: a call waits for a permit, starts the server if needed, and goes to its
+//! connection. Callers read what the owner task publishes: the [`Phase`].
 //!
 //! - [`owner`]: the task that starts the server, watches it and restarts it, over any transport.
 //! - [`calls`]: tracks calls, so that the owner notices an unresponsive server.

@@ -1,4 +1,6 @@
-//! Sets of characters, built in small steps: folding the case of one large class at once takes milliseconds.
+//! Builds the character classes of a pattern (shorthands, properties, brackets) as sets with a fast membership test.
+//!
+//! They are built in small steps: folding the case of one large class at once takes milliseconds.
 
 use super::flags::Flags;
 use crate::error::PatternError;

@@ -1,4 +1,4 @@
-//! The possible first bytes of a match: positions before other bytes need not be tried.
+//! Finds the next position at which a match can begin, from its possible first bytes or the common prefix of matches.
 
 use super::class::Set;
 use super::program::{Enclosed, Instruction, Program};

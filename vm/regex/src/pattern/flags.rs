@@ -1,4 +1,5 @@
-//! The flags of a pattern.
+//! The flags in force at a position of a pattern (ignore case, multi-line, dot matches newline and others), and their
+//! changes.
 
 use regex_syntax::ast::{Flag, Flags as AstFlags};
 

@@ -1,4 +1,4 @@
-//! Assertions about the position between two characters.
+//! Decides whether an assertion (`^`, `$`, `\b` and others) holds at a position, from the characters on both sides.
 
 use regex_syntax::ast::AssertionKind;
 use regex_syntax::is_word_character;

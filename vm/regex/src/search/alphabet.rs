@@ -1,4 +1,5 @@
-//! Partitions all characters into classes that no instruction and no assertion of a pattern can distinguish.
+//! Divides all characters into classes, for one transition per class in automata: no instruction or assertion of the
+//! pattern distinguishes members of a class.
 
 use crate::meter::Meter;
 use crate::pattern::class::Set;

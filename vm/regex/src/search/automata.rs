@@ -1,4 +1,4 @@
-//! The automata of a pattern: one finds the end of a match, the other its beginning.
+//! Finds a match with the two automata of a pattern: one finds its end, the other reads backwards to its beginning.
 
 use super::alphabet::Alphabet;
 use super::dfa::{Dfa, View};

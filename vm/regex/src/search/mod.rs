@@ -1,4 +1,4 @@
-//! Searches texts with a compiled pattern: chooses one of four kinds of search, and keeps the automata that they make.
+//! Searches texts with a compiled pattern: chooses one of four kinds of search, and caches the automata that they make.
 //!
 //! One program serves four searches:
 //!

@@ -1,4 +1,5 @@
-//! Builtins over maps that take no functions, and reading and writing by key.
+//! Builtins that make and read maps (`keys`, `merge`, `zipmap`), and read or write values by key or path (`get`,
+//! `assoc-in`). None takes a function.
 
 use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::Known;

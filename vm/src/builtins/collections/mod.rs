@@ -1,4 +1,5 @@
-//! Builtins about a collection as a whole: size, emptiness, sums, counts of its items.
+//! Builtins over collections, by what they do; in this file those about a collection as a whole: size, emptiness, sum,
+//! mean, counts of its items.
 
 pub(crate) mod construction;
 pub(crate) mod maps;

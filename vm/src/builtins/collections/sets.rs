@@ -1,4 +1,4 @@
-//! Builtins over sets, and membership.
+//! Builtins that make and combine sets (`union`, `difference`, `disj`), and `contains?` for any collection.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;

@@ -1,4 +1,4 @@
-//! Lists the paths of a summary: every sequence of keys down to a value, looking through vectors on the way.
+//! Summarises the values at each path of keys, through nested maps and vectors, for the `:paths` of `describe`.
 
 use super::field::{Field, key_names};
 use super::{Caps, MOST_ITEMS, MOST_KEYS, Name, Options, keyword_map, text_map};

@@ -1,5 +1,5 @@
-//! Builtins that call functions of the program: each row checks its arguments and starts a machine of
-//! [`crate::native`].
+//! Builtins that call functions of the program (`map`, `filter`, `reduce`, `update`, `pmap`), and the table rows of
+//! tool calls. A builtin checks its arguments and starts a machine of [`crate::native`].
 
 use crate::builtins::functions::endless::{bounded, stage_of};
 use crate::builtins::functions::transducers::transducer;

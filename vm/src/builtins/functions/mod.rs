@@ -1,4 +1,5 @@
-//! Builtins that call functions or make them.
+//! Builtins that call functions or make them: callbacks, combinators, transducers, endless sequences, and walks through
+//! nested collections.
 
 pub(crate) mod callbacks;
 pub(crate) mod combinators;

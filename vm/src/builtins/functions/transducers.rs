@@ -1,5 +1,5 @@
-//! Builtins of transducers (`map`, `filter`, `take` and their relatives without a collection), and of the functions
-//! that send items through them.
+//! Makes the transducers of `map`, `filter`, `take` and others, and has the builtins that use them: `transduce`,
+//! `into`, `sequence`, `completing`, `reduced`.
 
 use crate::builtins::collections::partitions::positive;
 use crate::builtins::functions::callbacks::{callable, collection, key_function};

@@ -1,4 +1,4 @@
-//! Builtins for equality and order.
+//! Builtins that compare values of any type: `=`, `not=`, `<` and its relatives, `compare`, `max`, `min`.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

@@ -1,4 +1,5 @@
-//! Builtins that convert text to numbers and booleans: nil if the text is something else, or no text.
+//! Builtins that parse strings as integers, floats and booleans (`parse-long`, `parse-double`, `parse-boolean`), and
+//! give nil for anything else.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Builtins that make a string by changing another one.
+//! Builtins that make a string by changing the case of another one, or by reversing, escaping or trimming it.
 
 use super::string_argument;
 use crate::arith::invalid_types;

@@ -1,4 +1,5 @@
-//! Builtins on strings. Indexes count graphemes; ASCII text is indexed by byte.
+//! Builtins on strings, and those that turn values into strings or print them: the table rows, with the functions in
+//! submodules. Indexes count graphemes; ASCII text is indexed by byte.
 
 mod change;
 mod format;

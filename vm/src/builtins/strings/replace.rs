@@ -1,4 +1,5 @@
-//! Builtins that replace parts of strings.
+//! Builtins that replace the matches of a string or regex: `replace`, `replace-first`, and groups in replacements
+//! (`$1`, `${name}`).
 
 use super::string_argument;
 use crate::arith::invalid_types;

@@ -1,10 +1,10 @@
 //! Runs functions in the hot loop, without tracking, while no value that they can meet has a source.
 //!
 //! While no register of the running function and none above has a source, no name has one, and nothing has decided that
-//! the function runs, every value that an instruction computes has none. Then shadows need no work, and the function runs
-//! in the hot loop with all functions that it calls. The loop stops where a source may come in, or where the rules need
-//! to know more than registers: at the return of the function, at builtins with callbacks, and at everything that only the
-//! complete table does, such as calls of the host and definitions of names.
+//! the function runs, every value that an instruction computes has none. Then shadows need no work, and the function
+//! runs in the hot loop with all functions that it calls. The loop stops where a source may come in, or where the rules
+//! need to know more than registers: at the return of the function, at builtins with callbacks, and at everything that
+//! only the complete table does, such as calls of the host and definitions of names.
 
 use super::state::{Calls, Level};
 use super::{Machine, Tracking};

@@ -13,7 +13,8 @@
 //!
 //! # Layout
 //! - this file: the loop, calls and returns; [`clear`]: functions that can meet no source; [`before`]: what an
-//!   instruction does to shadows; [`exact`]: builtins with exact rules; [`regions`]: what depends on a branch; [`state`]: the tracked state of a fiber
+//!   instruction does to shadows; [`exact`]: builtins with exact rules; [`regions`]: what depends on a branch;
+//!   [`state`]: the tracked state of a fiber
 
 mod before;
 mod clear;
@@ -315,7 +316,7 @@ impl Tracking {
     }
 }
 
-/// The registers of the caller are the root's while no function runs.
+/// While no function runs, the calls are the root's.
 impl FiberTrack {
     /// The calls of the topmost function, or of the fiber itself.
     pub(super) fn calls(&mut self) -> &mut Calls {

@@ -1,4 +1,5 @@
-//! The stages of a pipeline: each handles one item at a time.
+//! The stages of a pipeline, such as `filter`, `take` and `partition`: makes them of a transducer, and decides for each
+//! item what a stage passes on.
 
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::lookup::element;

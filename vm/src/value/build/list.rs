@@ -1,4 +1,4 @@
-//! Lists of values, and their conversion to vectors.
+//! Fills lists with values or with the arguments of a call, and turns lists into vectors without a copy.
 
 use crate::fault::Result;
 use crate::memory::{List, Meter, items};

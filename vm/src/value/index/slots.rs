@@ -1,4 +1,4 @@
-//! An open-addressing table in which no search probes more than [`PROBES`] slots.
+//! An open-addressing table from hashes to rows, in which no search probes more than [`PROBES`] slots.
 //!
 //! Made for this purpose, since the cost of a search must be the same on every platform (tables that probe groups of
 //! slots depend on the processor), and since it must report flooding.

@@ -1,4 +1,5 @@
-//! Looks up members of sets: by value, by name, and by the flexible rule for keys.
+//! Looks up keys of maps and members of sets: exactly, by name, or by the flexible rule, where a keyword and a string
+//! of the same name match.
 //!
 //! Comparing names and other short texts costs no fuel, so looking them up cannot fail. The time is bounded, since an
 //! index bounds the number of comparisons.

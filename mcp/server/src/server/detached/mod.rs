@@ -1,7 +1,7 @@
 //! Calls that go on without their requests: tasks of MCP, in both of its forms, and runs of `lisp_run`.
 //!
-//! In 2025-11-25 a client asks for a task, and gets it at once. In the extension of 2026-07-28 the server makes one of a
-//! call that takes long, if the client knows tasks. For other clients such a call answers with a `run_id`.
+//! In 2025-11-25 a client asks for a task, and gets it at once. In the extension of 2026-07-28 the server makes one of
+//! a call that takes long, if the client knows tasks. For other clients such a call answers with a `run_id`.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! The MCP endpoint over HTTP: handles POST, GET and DELETE of its one path.
+//! Handles POST, GET and DELETE of the MCP path: checks headers, finds the session, dispatches the message, or relays
+//! it to another node.
 
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};

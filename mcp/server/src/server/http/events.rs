@@ -1,4 +1,4 @@
-//! Server-sent events: encodes messages as events, and streams change notifications.
+//! Server-sent events: encodes messages as events, and streams notifications that the tool list or a task has changed.
 //!
 //! The only unsolicited notification is that the tool list has changed, and one is as good as ten. So the
 //! number of the list is the id of an event, and nothing has to be stored for a client that reconnects: it is

@@ -1,5 +1,5 @@
-//! Protects against web pages that attack servers on the machine of their visitor: foreign host names (DNS
-//! rebinding), and origins that are not allowed.
+//! Checks the Host and Origin headers of requests, against web pages that attack servers on their visitor's machine.
+//! Foreign host names (DNS rebinding) and origins that are not allowed do not pass.
 
 use super::settings::HttpSettings;
 use axum::http::{HeaderMap, HeaderName, Uri, header};

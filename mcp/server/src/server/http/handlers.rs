@@ -1,8 +1,7 @@
-//! Selects the handler for a token: one for all servers, and one for each set of servers that tokens are
-//! restricted to.
+//! Selects or makes the handler for a token by the servers that the token allows, and rebuilds and numbers tool lists.
 //!
-//! A restricted handler has a runtime without the other servers, so nothing that answers a token can see more
-//! than the token allows.
+//! There is one handler for all servers, and one for each set of servers that tokens are restricted to. A restricted
+//! handler has a runtime without the other servers, so nothing that answers a token can see more than the token allows.
 
 use super::access::TokenHolder;
 use crate::server::handler::Handler;

@@ -1,4 +1,5 @@
-//! `/metrics`: counters and gauges for Prometheus.
+//! Counts requests and their times, and writes all metrics of the server (calls, connections, sessions, queue, memory)
+//! for Prometheus.
 
 use super::HttpServer;
 use crate::observe::counts::CallCounts;

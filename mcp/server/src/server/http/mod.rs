@@ -2,6 +2,8 @@
 //!
 //! # Layout
 //!
+//! - here: state that all requests share; follows changes of tool lists and tokens.
+//!
 //! From the socket inwards:
 //!
 //! - `socket`: connections, plain or over TLS.

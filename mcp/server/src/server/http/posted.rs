@@ -1,5 +1,5 @@
-//! A POST with a call that runs: waits for its events, writes its response, and cancels it when the client has
-//! gone.
+//! Runs the tool call of a POST: starts, resumes or awaits it, writes the response (JSON or an event stream), and
+//! cancels the call when the client has gone.
 
 use super::access::TokenHolder;
 use super::events::{QUIET, comment, event};

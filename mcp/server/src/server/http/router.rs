@@ -1,4 +1,5 @@
-//! Routes of the HTTP server, and the checks that a request passes before it is handled.
+//! Routes of the HTTP server: authenticates and logs requests, and answers those for health, readiness, metrics and
+//! OAuth metadata.
 
 use super::access::TokenHolder;
 use super::access::oauth::OAuthAccess;

@@ -1,6 +1,6 @@
-//! Parked runs: they wait for their clients to call again with answers.
+//! Stores runs that wait for their clients to call again with answers (parked), each under an unguessable state.
 //!
-//! Each is stored under an unguessable state that works once, for the same owner and the same call only.
+//! A state works once, for the same owner and the same call only.
 
 use super::call::InputRequiredCall;
 use super::client_requests::ClientQuestion;

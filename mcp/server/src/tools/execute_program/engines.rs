@@ -1,4 +1,4 @@
-//! Assigns engines to the owners of scripts, to isolate owners from each other.
+//! Assigns Python engines to the owners of scripts, to isolate owners from each other.
 //!
 //! Scripts of one engine come from one warm process. Up to `MOST_ENGINES` owners have an engine each, so a
 //! script that attacks its process only reaches its own owner.

@@ -1,4 +1,5 @@
-//! The arguments of an exposed export: their schema, and the program that passes them on.
+//! Makes the schema of an exposed export's arguments, checks the arguments of a call, and writes the program that
+//! passes them on.
 
 use super::object_of;
 use ptc_calls::tools::{Notation, UpstreamTool, check_arguments};

@@ -1,4 +1,4 @@
-//! The tool `lisp_eval`, which runs one PTC-Lisp program.
+//! The tool `lisp_eval`, which runs one PTC-Lisp program; also the jobs with which other tools run and resume programs.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! The tool `lisp_run`, with which a client that knows no tasks goes on with a call that took long.
+//! The tool `lisp_run`, with which a client that knows no tasks gets, awaits or cancels a call that outlives its
+//! request.
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};

@@ -93,7 +93,7 @@ pub(super) fn from_step(
     Value::Object(fields)
 }
 
-/// The reason that the answer names, as in section 16.
+/// The reason that the answer names.
 fn reason_of(failure: &AgentFailure) -> String {
     match (failure.reason, failure.model_error) {
         (AgentReason::Failed, _) => "agent_failed".to_owned(),

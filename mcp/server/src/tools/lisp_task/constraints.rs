@@ -1,4 +1,4 @@
-//! Constraints that a client sets on the answer to a task.
+//! Reads and applies the constraints that a client sets on the answer to a task (`max_items`, `preferred_fields`).
 
 use serde_json::{Map, Value};
 

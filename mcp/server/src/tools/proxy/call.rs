@@ -1,4 +1,5 @@
-//! The action `call`: calls one tool of one connection through the same broker as programs.
+//! The action `call`: finds the server that has a tool, calls the tool through the same broker as programs, and answers
+//! with its result.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};

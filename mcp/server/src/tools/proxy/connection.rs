@@ -1,4 +1,4 @@
-//! Connections of `proxy-dispatch`: the configured servers, each with an alias and an id.
+//! The configured servers as `proxy-dispatch` names, finds and lists them: connections, each with an alias and an id.
 
 use ptc_calls::tools::UpstreamTool;
 use ptc_engine::{Runtime, ServerStatus};

@@ -1,4 +1,5 @@
-//! The arguments of session tools, and their faults. Messages never repeat a client's value.
+//! Reads the arguments of session tools, and defines why their calls fail (`SessionFault`). Messages never repeat a
+//! client's value.
 
 use crate::protocol::Raw;
 use serde_json::{Map, Value};

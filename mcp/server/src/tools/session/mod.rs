@@ -1,4 +1,5 @@
-//! Session tools (`--sessions`), with which programs build on each other; this file has those that run no program.
+//! The session tools (`--sessions`), with which programs build on each other; this file has start, list, inspect,
+//! forget and close.
 //!
 //! # Layout
 //!
@@ -6,7 +7,7 @@
 //! - `eval`: a program in a session. `view`: the contents of a session, for answers.
 //! - `preludes`: preludes of sessions, from the store.
 //! - `arguments`: arguments of all these tools, and their faults.
-//! - here: the tools that run no program.
+//! - here: the tools that run no program, the list of preludes among them.
 
 pub mod arguments;
 mod eval;

@@ -1,4 +1,5 @@
-//! The login of a person who is asked while a call waits: an address of this machine is shown, and the browser comes back.
+//! Asks a person to log in while a call waits: shows an address of this machine, and waits until the browser comes
+//! back.
 
 use super::code::AddressReader;
 use crate::oauth::OAuthFault;

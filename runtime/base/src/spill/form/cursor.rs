@@ -1,4 +1,5 @@
-//! Reads a file as JSON, one piece at a time.
+//! Walks through a file of JSON in pieces: visits members and items, skips values and returns their ranges, copies or
+//! decodes parts.
 
 use crate::spill::store::SpillError;
 use crate::tasks::StopFlag;

@@ -1,4 +1,4 @@
-//! Locates a tool's result in the raw message of a server, and reads the kind and first keys of its outermost value.
+//! Locates a tool's result in the raw message of a server.
 
 use super::cursor::Cursor;
 use std::ops::Range;
@@ -118,51 +118,4 @@ fn structured(cursor: &mut Cursor<'_>, wrapped_in: Option<&str>) -> Option<Exten
     })?;
     let whole = Extent::Json(start..cursor.place());
     Some(inner.filter(|_| members == 1).unwrap_or(whole))
-}
-
-/// The outermost value of a spilled result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TopLevel {
-    /// An object.
-    Object {
-        /// Its first keys.
-        keys: Vec<String>,
-        /// It has more keys, or may have.
-        more: bool,
-    },
-    /// A list.
-    List,
-    /// Anything else.
-    Other,
-}
-
-impl TopLevel {
-    /// How many keys are listed.
-    const KEYS: usize = 20;
-
-    /// How far keys are searched for.
-    const BYTES: u64 = 32 << 20;
-
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> TopLevel {
-        match cursor.token() {
-            Some(b'[') => TopLevel::List,
-            Some(b'{') => {
-                let mut keys = Vec::new();
-                let read = cursor.object(|cursor, name| {
-                    if keys.len() == TopLevel::KEYS || cursor.place() > TopLevel::BYTES {
-                        return None;
-                    }
-                    keys.push(name.to_owned());
-                    cursor.value_within(TopLevel::BYTES).map(drop)
-                });
-                // A text that begins with a brace need not be JSON.
-                if keys.is_empty() && read.is_none() {
-                    TopLevel::Other
-                } else {
-                    TopLevel::Object { keys, more: read.is_none() }
-                }
-            }
-            _ => TopLevel::Other,
-        }
-    }
 }

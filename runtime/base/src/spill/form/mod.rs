@@ -5,17 +5,19 @@
 //!
 //! # Layout
 //! - `cursor`: reads a file as JSON in pieces; `locate`: finds the result in a server's message; `layout`:
-//!   JSON as lines; `path`: parts of JSON; `clean`: redacts text that arrives in pieces
+//!   JSON as lines; `path`: parts of JSON; `clean`: redacts text that arrives in pieces; `top_level`: the kind of a
+//!   result
 
 mod clean;
 mod cursor;
 mod layout;
 mod locate;
 mod path;
+mod top_level;
 
 pub(crate) use locate::Located;
-pub use locate::TopLevel;
 pub use path::JsonPath;
+pub use top_level::TopLevel;
 
 use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};
 use crate::tasks::StopFlag;

@@ -1,6 +1,6 @@
-//! Messages between the processes that share a database. A notification of PostgreSQL holds less than 8,000 bytes, so a
-//! longer message is sent as several ones, by one statement: they arrive in order, with no other ones of their sender in
-//! between.
+//! Splits messages between processes that share a database into notifications of PostgreSQL, and joins them again on
+//! arrival. A notification holds less than 8,000 bytes. All of a message are sent by one statement: they arrive in
+//! order, with no other ones of their sender in between.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! A question as it is put to a person: about calls that are alike, or about a whole program.
+//! A question as it is put to a person, about calls that are alike or about a whole program; and what an approver has
+//! approved.
 
 use super::question::{Question, text};
 use std::sync::Arc;

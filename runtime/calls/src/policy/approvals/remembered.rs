@@ -1,4 +1,4 @@
-//! Approvals that count for further calls of a run or a session.
+//! Remembers approvals that count for further calls of a run or a session, and finds the one for a call.
 
 use super::question::{AskRule, Binding, Remember};
 use crate::run::account::RunAccount;

@@ -1,7 +1,8 @@
-//! The arguments of a call, read at most once for all conditions on them.
+//! Finds the values in the arguments of a call to which a JSON pointer leads, for conditions and for limits of sums.
 //!
-//! Only values on the way of a pointer are read. A parsed tree would hide two things that servers may see: a key that
-//! occurs twice, and a key in another case. Here all of them count as values at the pointer.
+//! Only values on the way of a pointer are read, each at most once for all pointers. A parsed tree would hide two
+//! things that servers may see: a key that occurs twice, and a key in another case. Here all of them count as values at
+//! the pointer.
 
 use super::{ALL_TEXTS, Pointer};
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! Conditions on the arguments of a call: a JSON pointer, and what the values at it have to be.
+//! Reads conditions on the arguments of a call (a JSON pointer, and tests of the values at it), and decides whether a
+//! call meets them.
 //!
 //! # Layout
 //! - this file: conditions; `arguments`: the arguments, and the values at a pointer

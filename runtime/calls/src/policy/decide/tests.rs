@@ -3,6 +3,7 @@
 use super::*;
 use crate::run::client::asker::CallOrigin;
 use crate::run::outcome::Verdict;
+use crate::tools::HOST;
 use serde_json::json;
 
 /// A generator of small numbers (splitmix64), so that a failure can be repeated.

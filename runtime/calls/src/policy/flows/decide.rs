@@ -4,9 +4,10 @@
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};
 use super::rules::{FlowRules, FlowSaid, Place, Sink};
-use crate::policy::decide::{Policy, Subject};
+use crate::policy::decide::Policy;
 use crate::policy::effects::ToolEffect;
 use crate::policy::rules::RuleFile;
+use crate::policy::subject::Subject;
 use crate::run::account::flows::AnsweredBy;
 use crate::run::outcome::Verdict;
 use crate::tools::{Annotations, CallTarget, UpstreamTool};

@@ -1,4 +1,4 @@
-//! Flow rules, and what they say of one flow.
+//! The flow rules of a policy file, and their verdict about one flow of labeled data into a part of a call.
 
 use super::labels::{LabelSet, Labels, names};
 use super::standard;

@@ -1,4 +1,5 @@
-//! Limits over many calls: how many a minute, and sums of an argument a day.
+//! Limits over many calls (calls a minute, sums of an argument a day): reads them, computes what a call uses, and
+//! counts the uses.
 //!
 //! # Layout
 //! - this file: limits as they are written, and what one call uses of them; `book`: the uses of all calls

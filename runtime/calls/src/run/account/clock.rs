@@ -1,5 +1,5 @@
-//! The clock of a run. It stands still while the run waits for servers that start: a cold start is not the program's
-//! time.
+//! The clock of a run, which stands still while the run waits for servers that start or for a person: such waits are
+//! not the program's time.
 
 use ptc_base::sync::Locked;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The data flows of one run: the plan of its program, and the answers that it has got.
+//! The data flows of one run: the plan of its program, and which servers and tools have answered it.
 
 use ptc_base::sync::Locked;
 use ptc_compiler::flows::FlowPlan;

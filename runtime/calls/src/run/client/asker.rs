@@ -1,4 +1,4 @@
-//! Who makes a call: the facts that rules of a policy can name.
+//! Who makes a call (front end, token, scopes), and the patterns with which rules of a policy name such callers.
 
 use std::fmt;
 use std::sync::Arc;

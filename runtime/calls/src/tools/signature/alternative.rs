@@ -1,4 +1,4 @@
-//! One alternative of a schema, reduced to members and limits.
+//! One alternative of a schema, reduced to members and limits: reads it from keywords, and intersects it with another.
 
 use super::types::TypeId;
 use crate::schema::{member, type_of};

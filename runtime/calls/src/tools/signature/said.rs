@@ -1,4 +1,4 @@
-//! Finds in a description what its schema does not say: the values of a text, and that a text is JSON.
+//! Finds in a description what its schema does not say: the allowed values of a string, and that a string holds JSON.
 //!
 //! Descriptions are prose, so only clear ones count: better no hint than a wrong one.
 

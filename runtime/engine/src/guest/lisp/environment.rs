@@ -1,5 +1,5 @@
-//! The environment of a program: namespaces of the host, and names that earlier programs of its session have
-//! defined. Caches of programs use its fingerprint as the key.
+//! What a program is compiled with (prelude, tools of the host, names of its session), and whether the prelude finds
+//! what it needs. Caches of programs use the fingerprint of this environment as the key.
 
 use super::discovery::{Provider, language};
 use super::prelude::{Attached, Prelude};

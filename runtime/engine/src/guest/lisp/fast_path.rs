@@ -1,8 +1,8 @@
 //! The fast path: tiny programs run at once on the caller's thread, because handing them to a worker costs
 //! more than they do.
 //!
-//! Gain: a tiny program over HTTP takes 22 % less processor time (`ptc-bench http`, median of three turns with and without
-//! it: 13, 22, 40 %). Programs that are new or call tools gain nothing.
+//! Gain: a tiny program over HTTP takes 22 % less processor time (`ptc-bench http`, median of three turns with and
+//! without it: 13, 22, 40 %). Programs that are new or call tools gain nothing.
 //!
 //! It takes only a program that was tiny in its last run and made no host call. The program gets an allowance of
 //! fuel and bytes far below its own limits, so it cannot hold its thread. When it needs more, fails, or makes

@@ -1,4 +1,5 @@
-//! Plans how to answer a host call of a program, while its arguments are at hand.
+//! Plans how to answer a host call of a program (at once, after a wait, by a tool call), and makes the values about
+//! servers and budget. It does so while the arguments are at hand.
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};

@@ -1,6 +1,7 @@
-//! A pool of prepared isolates. Each has a program loaded, in the state before that program first ran.
+//! Pools isolates in which a tiny program is loaded, so that its next run on the fast path does not load it again.
 //!
-//! An isolate never leaves its thread, so every thread has a pool of its own, which is freed with the thread.
+//! Each is in the state before its program first ran. An isolate never leaves its thread, so every thread has a pool of
+//! its own, which is freed with the thread.
 
 use super::Lisp;
 use super::compile::run_budget;

@@ -2,8 +2,8 @@
 //!
 //! The jail has four layers, and no script runs unless all of them hold: namespaces (user, process, network,
 //! mount and others), Landlock, seccomp and process limits. The process builds the jail itself (`jail.py`),
-//! because it knows which files Python must read. The filter of system calls is made here
-//! (`engine/filter.rs`).
+//! because it knows which files Python must read. The filter of system calls is made by this
+//! process (`engine/filter.rs`).
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost

@@ -1,4 +1,5 @@
-//! Runs one script in a worker: its calls, discovery, output and end.
+//! Runs one script in the interpreter: binds arguments, sends calls and output to the parent process, gives the time,
+//! reports the end.
 
 use super::failure;
 use super::rounding;

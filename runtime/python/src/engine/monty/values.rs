@@ -1,4 +1,4 @@
-//! Converts values between JSON and Monty.
+//! Converts values between JSON and Monty, objects for spilled results included, and reads the clock for scripts.
 
 use jiter::JsonValue;
 use monty_types::{MontyClassInstance, MontyClassType, MontyObject, MontyTimeZone, MontyUuid};

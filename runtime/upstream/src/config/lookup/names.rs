@@ -1,7 +1,8 @@
-//! The names that users set outside of a command line: variables and the configuration folder, with their older names.
+//! Finds environment variables and the configuration folder by their present or older names, and reports pairs that
+//! differ.
 //!
-//! [`VARIABLE`] and [`FOLDER`] are the only place of the older names. Both names of a pair work. Where both are set, the
-//! new one wins, and [`conflicts`] says so if they differ.
+//! [`VARIABLE`] and [`FOLDER`] are the only place of the older names. Both names of a pair work. Where both are set,
+//! the new one wins, and [`conflicts`] says so if they differ.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

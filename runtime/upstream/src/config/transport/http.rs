@@ -1,4 +1,4 @@
-//! Reads the keys of an entry for a remote server.
+//! Reads the keys of an entry for a remote MCP server: address, headers, TLS, proxy, login, placeholders of hosts.
 
 use super::HOST_ADDRESSES;
 use crate::config::entry::EntryReader;

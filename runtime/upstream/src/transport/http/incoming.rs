@@ -1,5 +1,5 @@
-//! Handles a message of a server, from a body or from a stream: answers to their requests, all else to the
-//! connection's events.
+//! Dispatches a message of a server, from a body or a stream: answers to the calls that wait for them, all else to the
+//! connection's events. A message in a file is matched with the request that it answers.
 
 use crate::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
 use crate::jsonrpc::{ErrorObject, RawAnswer};

@@ -1,4 +1,5 @@
-//! Keeps the session that a server has with this client after a handshake, and renews a lost one once for all requests.
+//! Holds the session that a server has with this client, renews a lost one once for all requests, and delays requests
+//! until the server has received `initialized`.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};

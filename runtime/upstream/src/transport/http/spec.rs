@@ -1,4 +1,5 @@
-//! What is configured about a remote server, and the transport to it.
+//! The configuration of a remote server ([`HttpSpec`]) and its transport: connects to the server, describes it, advises
+//! after a failed start.
 
 use super::connection::HttpConnection;
 use super::life::Life;

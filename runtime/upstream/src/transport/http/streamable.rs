@@ -1,4 +1,5 @@
-//! Streamable HTTP: each message is a POST, and its answer is JSON or a stream of events that holds it.
+//! Streamable HTTP: posts each message, reads its answer from JSON or a stream of events, resumes broken streams, and
+//! renews lost sessions.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::incoming;

@@ -1,4 +1,4 @@
-//! What people can do about a process that does not become a server: from the texts of a failed start to remedies.
+//! Finds the remedy for a child process that does not become a server, from the text of its failed start.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The processes that a server has started; they end with the server.
+//! Signals and ends the process group of a server, with the processes that it has started outside of the group.
 
 use super::Guardian;
 use super::kin::{self, Process};

@@ -1,4 +1,5 @@
-//! Starting a stdio server: no shell, a clean environment, a process group of its own.
+//! Starts a stdio server: finds its program on `PATH`, makes a clean environment, and spawns it without a shell, in a
+//! process group of its own.
 
 use super::kin::MARK;
 use ptc_base::secrets::Credential;

@@ -1,7 +1,7 @@
-//! How many calls a minute a token may begin: at this process, or at all nodes that share a database.
+//! Limits how many calls a minute a token may begin, counted at this process or at all nodes that share a database.
 //!
-//! A node takes some calls from the database at once, and asks again when it has used them, so a limit needs one look at
-//! the database for each fiftieth of it. All nodes together exceed it by no more than that for each node. While the
+//! A node takes some calls from the database at once, and asks again when it has used them, so a limit needs one look
+//! at the database for each fiftieth of it. All nodes together exceed it by no more than that for each node. While the
 //! database is away each node counts by itself.
 
 use crate::server::http::nodes::Nodes;

@@ -1,4 +1,4 @@
-//! Reads `--http-tokens FILE`: several tokens, each with a name, an expiry and limits.
+//! Reads the file of `--http-tokens`: for each token its name, hash, expiry, limits, and the servers that it may use.
 //!
 //! ```toml
 //! [ci]

@@ -1,4 +1,5 @@
-//! Answers requests that other nodes pass on to this one, and follows what they say about sessions.
+//! Answers requests that other nodes relay to this one, and applies their changes of sessions: closed, log level,
+//! messages of the client.
 
 use super::Nodes;
 use super::message::{

@@ -1,8 +1,9 @@
-//! Nodes that share a database: any request may go to any of them.
+//! Lets several server processes (nodes) share a database, so that any of them can take any request: relays, signed
+//! sessions, call rates.
 //!
 //! A session of the handshake era is in its signed id, so every node can take it in. What a node has in memory stays
-//! there: a request for a task or a parked run of another node is relayed to that node, through messages of the database,
-//! and so are answers to questions and cancellations.
+//! there: a request for a task or a parked run of another node is relayed to that node, through messages of the
+//! database, and so are answers to questions and cancellations.
 //!
 //! # Layout
 //! - this file: one node. `session_id`: signed ids of sessions. `session_notes`: what changes in a session.

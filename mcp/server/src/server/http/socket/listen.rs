@@ -1,4 +1,5 @@
-//! Accepts connections, hands them to `connection`, and drains them at the end.
+//! Runs the HTTP server until it is stopped: listens, starts background tasks, accepts connections (`connection` serves
+//! them), and drains requests at the end.
 
 use super::addresses::Addresses;
 use super::connection;

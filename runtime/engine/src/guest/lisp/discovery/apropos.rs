@@ -5,7 +5,8 @@
 //! every run.
 
 use super::LINE_TICKS;
-use super::local::{NameOrigin, Provider};
+use super::provider::Provider;
+use super::record::NameOrigin;
 use super::search::Query;
 use ptc_calls::tools::text::{SUMMARY, hints, one_line, tool_line};
 use ptc_calls::tools::visible::{shown_name, visible_line};

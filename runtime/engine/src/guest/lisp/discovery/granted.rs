@@ -1,7 +1,9 @@
 //! Names of the host's tools for discovery: `tool/name`, in the namespace that also holds forms of the
 //! language.
 
-use super::local::{NameOrigin, NameRecord, Provider, language};
+use super::local::language;
+use super::provider::Provider;
+use super::record::{NameOrigin, NameRecord};
 use super::search::Query;
 use ptc_calls::host::GrantedTools;
 use ptc_calls::tools::{HOST, UpstreamTool, text as tool_text};

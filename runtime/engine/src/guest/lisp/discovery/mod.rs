@@ -2,8 +2,9 @@
 //!
 //! # Layout
 //! - `request`: arguments and options; `reply`: answers as plain data, their size limit, their values
-//! - `local`: names of the language and of preludes; `granted`: tools of the host
-//! - `search`: words and scores; `apropos`: everything that matches, in order
+//! - `provider`: sources of names, in order; `local`: the language; `granted`: tools of the host
+//! - `record`: one name with its documentation
+//! - `search`: words and scores; `apropos`: everything that matches, in order; `topics`: what tools are about
 //!
 //! Names of the language win over servers of the same name. If an answer needs the tools of a server that are
 //! not known, the server is started first. A defect of the program is a fault. If a server is down, the
@@ -12,17 +13,21 @@
 mod apropos;
 mod granted;
 mod local;
+mod provider;
+mod record;
 mod reply;
 mod request;
 mod search;
+mod topics;
 
 pub use apropos::matching_tools;
 pub(crate) use reply::DiscoveryReply;
-pub use search::topics;
+pub use topics::topics;
 
 use crate::broker::ToolBroker;
 use crate::guest::lisp::tool_call::programmer_fault;
-pub(crate) use local::{ExportFacts, NameOrigin, NameRecord, Provider, language};
+pub(crate) use local::language;
+pub(crate) use provider::Provider;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::call_messages::{Notation, no_such_server, no_such_tool, refused_tool};
 use ptc_calls::tools::suggest::nearest;
@@ -31,6 +36,7 @@ use ptc_calls::tools::{Catalog, CatalogServer, LookUp, ServerText, UpstreamTool,
 use ptc_upstream::Upstream;
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
+pub(crate) use record::{ExportFacts, NameOrigin, NameRecord};
 pub(crate) use search::Query;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -66,13 +72,13 @@ pub(crate) fn step(
         DiscoveryForm::Doc | DiscoveryForm::Meta => lookup.describe(cx, arguments),
         DiscoveryForm::Source => {
             let reference = request::reference(cx, form, arguments)?;
-            let source = local::first(providers, |provider| provider.source(&reference));
+            let source = provider::first(providers, |provider| provider.source(&reference));
             let source = source.unwrap_or_else(|| format!("no source available for {reference}"));
             Ok(Step::Answer(DiscoveryReply::Print(source)))
         }
         DiscoveryForm::NsPublics => {
             let name = request::reference(cx, form, arguments)?;
-            let members = local::first(providers, |provider| provider.members(&name));
+            let members = provider::first(providers, |provider| provider.members(&name));
             let members = members.ok_or_else(|| lookup.unknown_namespace(&name))?;
             cx.tick(members.len() as u64 * 8)?;
             Ok(Step::Answer(DiscoveryReply::Named(members.iter().map(public).collect())))
@@ -84,7 +90,7 @@ pub(crate) fn step(
         }
         DiscoveryForm::NsName => {
             let name = request::reference(cx, form, arguments)?;
-            let full = local::first(providers, |provider| provider.namespace(&name));
+            let full = provider::first(providers, |provider| provider.namespace(&name));
             Ok(Step::Answer(DiscoveryReply::Text(full.ok_or_else(|| lookup.unknown_namespace(&name))?)))
         }
     }
@@ -131,7 +137,7 @@ impl Lookup<'_> {
         let asked = request::dir(cx, arguments)?;
         let request::Dir { reference, limit, offset, .. } = &asked;
         let (limit, offset) = (*limit, *offset);
-        if let Some(members) = local::first(self.providers, |provider| provider.members(reference)) {
+        if let Some(members) = provider::first(self.providers, |provider| provider.members(reference)) {
             return self.page(members.iter(), NameRecord::member_line, &asked);
         }
         let Some(server) = self.catalog.server(reference) else {
@@ -198,7 +204,7 @@ impl Lookup<'_> {
     /// `doc` and `meta`.
     fn describe(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
         let reference = request::reference(cx, self.form, arguments)?;
-        let records = local::find(self.providers, &reference);
+        let records = provider::find(self.providers, &reference);
         if let Some(first) = records.first() {
             return Ok(self.capped(match self.form {
                 DiscoveryForm::Meta => metadata(first),
@@ -211,7 +217,7 @@ impl Lookup<'_> {
         let parts = reference.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
         let Some((server_name, tool_name)) = parts else { return self.whole(cx, &reference) };
         let Some(server) = self.catalog.server(server_name) else {
-            return Err(match local::first(self.providers, |provider| provider.namespace(server_name)) {
+            return Err(match provider::first(self.providers, |provider| provider.namespace(server_name)) {
                 Some(_) => self.unknown_local(&reference),
                 None => self.unknown_server(server_name),
             });
@@ -256,11 +262,11 @@ impl Lookup<'_> {
         let of = |provider: &dyn Provider| {
             Some((provider.namespace(reference)?, provider.about(reference), provider.members(reference)?))
         };
-        let Some((name, about, members)) = local::first(self.providers, of).filter(|_| is_doc) else {
+        let Some((name, about, members)) = provider::first(self.providers, of).filter(|_| is_doc) else {
             return self.server(reference);
         };
         cx.tick(members.len() as u64 * 8)?;
-        let mut text = local::about_namespace(&name, about.as_deref(), &members);
+        let mut text = record::about_namespace(&name, about.as_deref(), &members);
         if let Some(server) = self.catalog.server(reference).filter(|_| self.take_operation()) {
             text.push_str("\n\nServer ");
             text.push_str(&tool_text::about_server(server, true));
@@ -326,7 +332,7 @@ impl Lookup<'_> {
 
     fn unknown_server(&self, name: &str) -> Box<Fault> {
         let fault = programmer_fault(no_such_server(name, "", &self.catalog, Notation::Lisp));
-        match local::first(self.providers, |provider| {
+        match provider::first(self.providers, |provider| {
             nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)
         }) {
             Some(near) => fault.hint(format!("A namespace is called `{near}`.")),
@@ -361,7 +367,7 @@ impl Lookup<'_> {
     fn nearest_local(&self, reference: &str) -> Option<String> {
         let nearest =
             |provider: &dyn Provider| nearest(reference, &as_strs(&provider.references())).map(str::to_owned);
-        local::first(self.providers, nearest)
+        provider::first(self.providers, nearest)
     }
 
     /// The fault for a reference that is neither a name of the language nor `server/tool`.

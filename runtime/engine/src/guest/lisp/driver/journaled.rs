@@ -1,4 +1,5 @@
-//! A program with a journal: its events in their order, and the replay of recorded ones.
+//! Records the calls of a program in its journal, answers those of a replay from there, and goes on with a run that was
+//! interrupted.
 //!
 //! Answers are delivered only while the whole program waits, so that the order of events decides everything.
 

@@ -1,6 +1,7 @@
-//! Labels on values: where the arguments of calls come from, and what answers carry.
+//! Labels the answers of calls with their sources, and finds the sources of arguments, for policy rules about data
+//! flows.
 //!
-//! A run has them only if a rule is about a flow of its program, or if calls of it stand in no plan.
+//! A run has labels on values only if a rule is about a flow of its program, or if calls of it stand in no plan.
 
 use super::{Execution, HostCall};
 use crate::guest::lisp::compile::tools_of;

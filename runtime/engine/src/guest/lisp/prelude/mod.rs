@@ -1,15 +1,16 @@
-//! Preludes: texts that define namespaces for programs, which programs cannot redefine.
+//! Preludes, texts that define namespaces for programs: compiles and composes them, links what a program names, and
+//! describes them.
 //!
-//! A prelude is compiled once, whatever it is attached to. Attaching it costs nothing. When a program names
-//! an export, the export and what it depends on are linked into the isolate before the program's own run
-//! begins.
+//! Programs cannot redefine these namespaces. A prelude is compiled once, whatever it is attached to. Attaching it
+//! costs nothing. When a program names an export, the export and what it depends on are linked into the isolate before
+//! the program's own run begins.
 //!
 //! # Layout
 //! - this file: what a prelude is, and how it is composed of texts; `constants`: values that are computed at
 //!   that time
 //! - `link`: links what a program needs into its isolate; `requirements`: what a prelude needs of the host
-//! - `provider`: its names in discovery; `inventory`, `document`: texts for prompts and people; `trace`:
-//!   facts for records of runs
+//! - `provider`: its names in discovery; `inventory`, `document`: texts for prompts and people; `exposed`: exports that
+//!   are offered as tools; `trace`: facts for records of runs
 
 mod constants;
 mod document;

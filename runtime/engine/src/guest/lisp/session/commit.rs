@@ -1,4 +1,5 @@
-//! Commits a successful program of a session: its result becomes `*1`, and its definitions are stored.
+//! Commits a successful program of a session, unless limits of the session refuse it: its result becomes `*1`, its
+//! definitions are stored.
 
 use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,

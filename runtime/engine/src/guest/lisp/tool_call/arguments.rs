@@ -1,10 +1,10 @@
-//! Encodes the arguments of a call as JSON text.
+//! Encodes the arguments of a call as JSON text, and refuses what the schema of the tool proves wrong.
 //!
-//! Keyword keys become their names, with `-` turned into `_` where the tool's schema spells them so. String
-//! keys pass unchanged, and so does everything that the schema does not mention. What the schema proves wrong
-//! is refused with the texts of [`ptc_calls::tools::call_messages`]. An optional entry that is nil and may not be null is
-//! left out. The traversal keeps its own stack and charges fuel for every node. Text, stack and tables of
-//! names are on the program's account, so shared, deep and wide structures end in a typed fault.
+//! Keyword keys become their names, with `-` turned into `_` where the tool's schema spells them so. String keys pass
+//! unchanged, and so does everything that the schema does not mention. Refusals have the texts of
+//! [`ptc_calls::tools::call_messages`]. An optional entry that is nil and may not be null is left out. The traversal
+//! keeps its own stack and charges fuel for every node. Text, stack and tables of names are on the program's account,
+//! so shared, deep and wide structures end in a typed fault.
 
 use super::{fault, programmer_fault};
 use foldhash::quality::RandomState;

@@ -1,5 +1,5 @@
-//! Checks literal calls when a program is compiled. Only what a complete, current tool list proves wrong is
-//! an error.
+//! Checks calls that stand literally in the text of a program, when it is compiled, against the catalog: server, tool
+//! and arguments. Only what a complete, current tool list proves wrong is an error.
 
 use super::parse::syntax;
 use crate::broker::ToolBroker;

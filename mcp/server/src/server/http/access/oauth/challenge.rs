@@ -1,4 +1,5 @@
-//! What a client is told about tokens: the metadata of this resource (RFC 9728), and challenges (RFC 6750).
+//! Writes what a client without a valid token needs to get one: the metadata of this resource (RFC 9728), and
+//! challenges (RFC 6750).
 
 use super::TokenRefusal;
 use super::settings::OAuthSettings;

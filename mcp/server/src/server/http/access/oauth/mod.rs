@@ -7,8 +7,8 @@
 //! - `memory`: verified tokens and their holders.
 //! - [`challenge`]: the metadata of this resource (RFC 9728), and challenges.
 //!
-//! The owner of runs, sessions and records is issuer and subject, so it stays the same when a client renews its token. A
-//! token is never passed on: upstreams get the credentials of the configuration.
+//! The owner of runs, sessions and records is issuer and subject, so it stays the same when a client renews its token.
+//! A token is never passed on: upstreams get the credentials of the configuration.
 
 pub mod challenge;
 mod memory;
