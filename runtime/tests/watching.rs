@@ -205,14 +205,19 @@ async fn a_watcher_that_breaks_gets_its_outcome_and_its_worker_goes_on() {
             let (sender, mut outcomes) = unbounded_channel();
             runtime.base().submit(program, options(), Box::new(Broken(breaks_at, sender)));
             let outcome = outcomes.recv().await.expect("an outcome");
-            let is_defect =
-                outcome.result.as_ref().is_err_and(|failure| failure.message == "internal defect: out of order");
+            let is_defect = outcome
+                .result
+                .as_ref()
+                .is_err_and(|failure| failure.message == "internal defect: out of order");
             let made = outcome.upstream_calls.len();
             match breaks_at {
                 Ended => assert!(!is_defect, "{program}"),
                 Entered | Begun => assert_eq!((is_defect, made), (true, 0), "{program} {breaks_at:?}"),
                 Suspended | Resumed | CallEnded | Called | Printed => {
-                    assert!(is_defect || outcome.usage.fuel.is_some(), "{program} {breaks_at:?}: {outcome:?}");
+                    assert!(
+                        is_defect || outcome.usage.fuel.is_some(),
+                        "{program} {breaks_at:?}: {outcome:?}"
+                    );
                 }
             }
             assert!(outcomes.recv().await.is_none(), "one outcome: {program} {breaks_at:?}");

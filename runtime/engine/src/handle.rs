@@ -1,6 +1,6 @@
 //! Handles of running programs: a future of the outcome, and a stream of events; dropping one cancels the program.
 
-use crate::exec::queue::Submitted;
+use crate::exec::handle::Submitted;
 use ptc_calls::run::outcome::{CallRecord, Failure, Outcome};
 use ptc_calls::run::watcher::RunWatcher;
 use std::pin::Pin;

@@ -39,7 +39,7 @@ pub mod session;
 mod startup;
 
 pub use builder::RuntimeBuilder;
-pub use exec::queue::Submitted;
+pub use exec::handle::Submitted;
 pub use guest::lisp::inspect::Inspection;
 pub use guest::lisp::prelude::{ExportHints, ExposedExport, Prelude, PreludeError, PreludeSource};
 pub use guest::lisp::{card, discovery};

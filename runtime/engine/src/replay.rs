@@ -3,7 +3,7 @@
 
 use crate::broker::header::{self, list_from};
 use crate::broker::{ToolBroker, Upstreams, output_bytes};
-use crate::exec::queue::Submitted;
+use crate::exec::handle::Submitted;
 use crate::guest::AsyncRun;
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};

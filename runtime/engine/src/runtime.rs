@@ -7,7 +7,8 @@ pub use configured::Reconfigured;
 
 use crate::broker::{ToolBroker, Upstreams};
 use crate::exec::commitment::Commitments;
-use crate::exec::queue::{Queue, Submitted, WorkerChoice};
+use crate::exec::handle::Submitted;
+use crate::exec::queue::{Queue, WorkerChoice};
 use crate::exec::resources::SharedResources;
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;

@@ -2,7 +2,8 @@
 //! fewer servers.
 
 use crate::broker::ToolBroker;
-use crate::exec::queue::{Queue, Submitted, WorkerChoice};
+use crate::exec::handle::Submitted;
+use crate::exec::queue::{Queue, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::driver::Execution;
 use crate::guest::lisp::prelude::Prelude;

@@ -1,7 +1,8 @@
 //! The handle of a session: admits one program at a time and queues it; cancels it, forgets values, moves to another
 //! scope, ends.
 
-use crate::exec::queue::{Queue, Submitted, WorkerChoice};
+use crate::exec::handle::Submitted;
+use crate::exec::queue::{Queue, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::driver::Execution;
 use crate::guest::lisp::session::{self, SessionRun, SessionState};

@@ -1,7 +1,7 @@
 //! Starts runs that need no worker as tasks of the I/O runtime, watches their deadlines, and cancels them.
 //! The task holds the account of its run.
 
-use super::queue::RunHandle;
+use super::handle::RunHandle;
 use crate::guest::AsyncRun;
 use ptc_base::panics::{contained, panic_text};
 use ptc_base::tasks::{self, TaskOwner};

@@ -2,7 +2,8 @@
 //! deadlines, memory of all programs. Nothing here depends on a language.
 //!
 //! # Layout
-//! - `queue`: accepts runs; `async_runs`: runs on the I/O runtime; `resources`: what all workers share
+//! - `queue`: accepts runs; `handle`: cancels them; `inbox`: messages to a worker
+//! - `async_runs`: runs on the I/O runtime; `resources`: what all workers share
 //! - `worker`: runs on a thread; `work`: one run as its worker sees it; `scheduler`: picks the next run
 //! - `coroutine`: suspends a run half-way; `watchdog`: deadlines; `commitment`: memory of all programs
 //!   together
@@ -10,6 +11,8 @@
 mod async_runs;
 pub(crate) mod commitment;
 mod coroutine;
+pub(crate) mod handle;
+mod inbox;
 pub(crate) mod queue;
 pub(crate) mod resources;
 mod scheduler;

@@ -1,21 +1,21 @@
-//! The entry point of new runs: queues programs and messages for the isolate workers, and decides when a busy worker
-//! begins another program. One shared queue has the programs that have not started, and an inbox per worker the
-//! messages about programs that it has started. A [`RunHandle`] cancels a run wherever it is.
+//! Queues programs that have not started and hands them to workers; decides when a busy worker begins another one.
+//! Runs that need no worker go to the I/O runtime.
 
 use super::async_runs::AsyncRuns;
-use crate::guest::{AsyncRun, CallId, MakeGuest, Reply};
+use super::handle::{RunHandle, Submitted};
+use super::inbox::{Inbox, WorkerMessage};
+use crate::guest::{AsyncRun, MakeGuest};
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::sync::Locked;
 use ptc_calls::run::RunId;
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::watcher::{Recipient, RunWatcher};
-use ptc_vm::{Interrupt, InterruptKind};
+use ptc_vm::InterruptKind;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 
 /// A program that waits for a worker.
 pub(crate) struct QueuedRun {
@@ -24,139 +24,6 @@ pub(crate) struct QueuedRun {
     pub(crate) make: MakeGuest,
     pub(crate) recipient: Recipient,
     pub(crate) queued: Instant,
-}
-
-/// Handle of a run for other threads than its worker.
-pub(crate) struct RunHandle {
-    pub(crate) id: RunId,
-    pub(crate) interrupt: Interrupt,
-    place: OnceLock<Executor>,
-}
-
-/// Where a run is, once it has begun.
-enum Executor {
-    Worker(Arc<Inbox>),
-    /// On the I/O runtime; it is notified when it is cancelled.
-    Io(Arc<Notify>),
-}
-
-impl RunHandle {
-    pub(crate) fn new(id: RunId) -> RunHandle {
-        RunHandle { id, interrupt: Interrupt::default(), place: OnceLock::new() }
-    }
-
-    /// Stops the run, wherever it is.
-    pub(crate) fn cancel(&self) {
-        self.interrupt.set(InterruptKind::Cancelled);
-        // Pairs with `pin`: either this thread sees the place, or the run sees the flag.
-        fence(Ordering::SeqCst);
-        match self.place.get() {
-            Some(Executor::Worker(worker)) => worker.push(WorkerMessage::Cancelled(self.id)),
-            Some(Executor::Io(cancelled)) => cancelled.notify_one(),
-            None => {}
-        }
-    }
-
-    /// Ties the run to a worker; false when it was cancelled before.
-    pub(crate) fn pin(&self, worker: &Arc<Inbox>) -> bool {
-        self.begin_at(Executor::Worker(worker.clone()))
-    }
-
-    /// [`RunHandle::pin`] for a run on the I/O runtime.
-    pub(crate) fn pin_to_io(&self, cancelled: &Arc<Notify>) -> bool {
-        self.begin_at(Executor::Io(cancelled.clone()))
-    }
-
-    fn begin_at(&self, place: Executor) -> bool {
-        let _ = self.place.set(place);
-        fence(Ordering::SeqCst);
-        self.interrupt.get().is_none()
-    }
-}
-
-/// A submitted program. Its watcher is notified of the outcome.
-#[derive(Clone)]
-pub struct Submitted {
-    handle: Arc<RunHandle>,
-}
-
-impl Submitted {
-    /// Stops the program with its calls in flight. Its watcher is notified that it was cancelled.
-    pub fn cancel(&self) {
-        self.handle.cancel();
-    }
-
-    /// It was cancelled, or its time is over.
-    pub fn is_cancelled(&self) -> bool {
-        self.handle.interrupt.get().is_some()
-    }
-}
-
-/// A message to a worker about a started program.
-pub(crate) enum WorkerMessage {
-    /// Work that it handed out is done.
-    Replies { run: RunId, replies: Vec<(CallId, Reply)> },
-    /// A program that only this worker can run.
-    Begin(Box<QueuedRun>),
-    /// Short work that has to be done on the worker's thread.
-    Do(Box<dyn FnOnce() + Send>),
-    /// The caller has cancelled the run.
-    Cancelled(RunId),
-    /// The runtime is shutting down.
-    Stop,
-}
-
-/// The inbox of one worker.
-#[derive(Default)]
-pub(crate) struct Inbox {
-    inner: Mutex<InboxInner>,
-    arrived: Condvar,
-}
-
-#[derive(Default)]
-struct InboxInner {
-    messages: VecDeque<WorkerMessage>,
-    woken: bool,
-}
-
-impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, InboxInner> {
-        self.inner.locked()
-    }
-
-    pub(crate) fn push(&self, message: WorkerMessage) {
-        self.lock().messages.push_back(message);
-        self.arrived.notify_one();
-    }
-
-    /// Makes the worker look at the shared queue.
-    fn wake(&self) {
-        self.lock().woken = true;
-        self.arrived.notify_one();
-    }
-
-    /// Takes everything that has arrived.
-    pub(crate) fn drain(&self) -> VecDeque<WorkerMessage> {
-        std::mem::take(&mut self.lock().messages)
-    }
-
-    /// Waits until something arrives or `deadline` passes.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) {
-        let mut inner = self.lock();
-        while inner.messages.is_empty() && !inner.woken {
-            inner = match deadline {
-                None => self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return;
-                    }
-                    self.arrived.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-        inner.woken = false;
-    }
 }
 
 /// Which worker may run a guest.
@@ -267,7 +134,7 @@ impl Queue {
                 }
             }
         }
-        Submitted { handle }
+        Submitted::new(handle)
     }
 
     /// Starts a run on the I/O runtime.
@@ -279,7 +146,7 @@ impl Queue {
     ) -> Submitted {
         let (handle, recipient) = self.begin(watcher);
         self.async_runs.start(run, limits, handle.clone(), recipient);
-        Submitted { handle }
+        Submitted::new(handle)
     }
 
     fn begin(&self, watcher: Box<dyn RunWatcher>) -> (Arc<RunHandle>, Recipient) {

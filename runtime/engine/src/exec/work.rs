@@ -3,7 +3,9 @@
 //! freeing it.
 
 use super::coroutine::{PREEMPTION, Task};
-use super::queue::{Inbox, QueuedRun, RunHandle};
+use super::handle::RunHandle;
+use super::inbox::Inbox;
+use super::queue::QueuedRun;
 use crate::guest::{CallId, Guest, MakeGuest, Port, Progress, Reply};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::{Failure, Outcome};

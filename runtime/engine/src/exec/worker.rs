@@ -3,7 +3,8 @@
 
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};
-use super::queue::{Found, Inbox, Queue, QueuedRun, WorkerMessage};
+use super::inbox::{Inbox, WorkerMessage};
+use super::queue::{Found, Queue, QueuedRun};
 use super::resources::SharedResources;
 use super::scheduler::{NextRun, Scheduler};
 use super::watchdog::Watchdog;
