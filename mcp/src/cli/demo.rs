@@ -2,7 +2,8 @@
 
 use super::boot::boot_demo;
 use super::trace;
-use crate::demo::{PROGRAM, Sample, report, server};
+use crate::demo::{PROGRAM, Sample, report};
+use crate::sample_server;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_server::console;
@@ -50,6 +51,6 @@ pub async fn run(args: DemoArgs) -> Result<Exit, Abort> {
 
 /// Runs one sample server.
 pub fn serve(args: &DemoServerArgs) -> Result<Exit, Abort> {
-    server::serve(args.sample, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
+    sample_server::serve(args.sample, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
     Ok(Exit::Ok)
 }

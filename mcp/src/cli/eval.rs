@@ -4,13 +4,12 @@ use super::OutputFormat;
 use super::boot::Need;
 use super::flags::program::ProgramFlags;
 use super::flags::source::{Source, context};
+use super::print::print_text;
 use super::replay::record::RecordFlags;
 use ptc_calls::options::RunOptions;
-use ptc_calls::outcome::Outcome;
 use ptc_server::answer::outcome::WholeOutcomeJson;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
 use ptc_server::redact::stdout_is_terminal;
 
 /// Arguments of `ptc eval`.
@@ -84,19 +83,4 @@ fn as_prefix(text: &str) -> Option<String> {
         return None;
     };
     Some(format!("({operator} {one} {other})"))
-}
-
-/// Prints an outcome for people.
-pub(super) fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
-    for note in &outcome.notes {
-        console::complain(&format!("note: {note}"));
-    }
-    console::write_data(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
-    match &outcome.result {
-        Ok(answer) => console::write_data([answer.text.as_str(), "\n"]),
-        Err(failure) => {
-            console::complain(&failure.text(source_name, Style::stderr().palette()));
-            Ok(())
-        }
-    }
 }

@@ -8,7 +8,7 @@
 //!   [`runs`]: interrupted ones; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
 //!   [`manual`] for completions and man pages; `help`, the shape of `--help`.
 //! - [`background`]: servers that are kept running between commands. [`ui`]: the page for people.
-//! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
+//! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime. `print`: outcomes for people.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
 //!   runs. `stop`: signals, and an input that ends early. `holding`: defers signals while a login is renewed.
@@ -35,6 +35,7 @@ pub mod manual;
 pub mod pin;
 pub mod policy;
 pub mod prelude;
+mod print;
 mod reload;
 pub mod repl;
 pub mod replay;
@@ -173,7 +174,7 @@ enum Commands {
     /// A process that Python scripts run in
     #[cfg(feature = "monty")]
     #[command(hide = true)]
-    PythonWorker(flags::python::WorkerArgs),
+    PythonWorker(exec::worker::WorkerArgs),
     /// The process of `ptc up`
     #[command(hide = true)]
     Background(background::UpArgs),

@@ -1,7 +1,7 @@
 //! Formats what `ptc demo` prints: the program before the run; its answer, calls and totals after it.
 
-use super::server::SampleServer;
 use super::{PROGRAM, Sample};
+use crate::sample_server::SampleServer;
 use ptc_calls::metrics::PtcMetrics;
 use ptc_calls::outcome::{CallRecord, CallStatus, Outcome};
 use ptc_server::console::style::Style;

@@ -1,7 +1,7 @@
 //! The two sample servers, a shop and a help desk: the tools that they list, and what each call answers.
 
 use super::data;
-use super::server::SampleServer;
+use crate::sample_server::SampleServer;
 use serde_json::{Value, json};
 use std::time::Duration;
 

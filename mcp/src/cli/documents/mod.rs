@@ -13,7 +13,7 @@ use ptc_calls::RunOptions;
 use ptc_calls::limits::{LimitTable as _, Limits};
 use ptc_server::answer::RefusalReason;
 use ptc_server::console::exit;
-use ptc_server::tools::session::arguments::SessionReason;
+use ptc_server::tools::session::fault::SessionReason;
 use ptc_upstream::config;
 use ptc_vm::Reason;
 use serde_json::Value;

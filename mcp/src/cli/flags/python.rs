@@ -1,7 +1,8 @@
-//! Flags of Python scripts (engine and limits), the start of the chosen engine, and the hidden command that runs
-//! scripts of monty.
+//! Flags of Python scripts (engine and limits), and the start of the chosen engine.
 
 use super::limits::{FlagTable, LimitFlags};
+#[cfg(feature = "monty")]
+use crate::cli::exec::worker::WORKER;
 use ptc_calls::limit_table;
 use ptc_calls::limits::Limits;
 use ptc_python::engine::Engine;
@@ -9,8 +10,6 @@ use ptc_python::engine::cpython::{CPython, Options};
 #[cfg(feature = "monty")]
 use ptc_python::engine::monty::Monty;
 use ptc_server::console::exit::Abort;
-#[cfg(feature = "monty")]
-use ptc_server::console::exit::Exit;
 use ptc_server::tools::execute_program::ScriptLimits;
 use ptc_upstream::config::ScriptSettings;
 use std::path::PathBuf;
@@ -68,27 +67,6 @@ pub const REMEDY: &str = if cfg!(feature = "monty") {
     "install python3, 3.10 or later, or name an interpreter with --python; a ptc that is built with --features monty \
      runs a subset of Python without one; --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
 };
-
-/// Name of the hidden command that runs scripts of monty.
-#[cfg(feature = "monty")]
-const WORKER: &str = "python-worker";
-
-/// Arguments of the hidden command that a worker of scripts is.
-#[cfg(feature = "monty")]
-#[derive(Debug, clap::Args)]
-pub struct WorkerArgs {
-    /// Bytes of memory that a script may have
-    memory_bytes: u64,
-}
-
-#[cfg(feature = "monty")]
-impl WorkerArgs {
-    /// Runs scripts until its input ends.
-    pub fn serve(&self) -> Result<Exit, Abort> {
-        ptc_python::engine::monty::serve(self.memory_bytes)?;
-        Ok(Exit::Ok)
-    }
-}
 
 impl PythonFlags {
     /// The limits of scripts: defaults, then the configuration, then environment variables, then flags.

@@ -1,6 +1,6 @@
 //! Starts and runs the servers of `ptc prelude test --replay`, which answer from a file instead of the real servers.
 
-use crate::demo::server::{self, SampleServer};
+use crate::sample_server::{self, SampleServer};
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_upstream::config::ServerEntry;
@@ -21,7 +21,7 @@ pub struct ReplayServerArgs {
 pub fn serve(args: &ReplayServerArgs) -> Result<Exit, Abort> {
     let tools = read(&args.file)?.remove(&args.name).unwrap_or_default();
     let server = Recorded { name: args.name.clone(), tools };
-    server::serve(server, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
+    sample_server::serve(server, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
     Ok(Exit::Ok)
 }
 

@@ -14,11 +14,10 @@ pub mod test;
 
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Need, UpstreamFlags, boot_with, start_runtime};
-use crate::cli::eval::print_text;
-use crate::cli::exec;
 use crate::cli::flags::prelude::PreludeFlags;
 use crate::cli::flags::python::PythonFlags;
 use crate::cli::flags::source::Source;
+use crate::cli::print::{print_script, print_text};
 use ptc_calls::journal::{Language, Matching, Recording};
 use ptc_engine::{ReplayOptions, Replayed, Runtime, RuntimeConfig};
 use ptc_server::answer::outcome::WholeOutcomeJson;
@@ -140,7 +139,7 @@ pub async fn run(args: ReplayArgs) -> Result<Exit, Abort> {
             if replayed.divergence.is_none() {
                 match recording.header().language {
                     Language::Lisp => print_text(&name, &replayed.outcome).map(drop)?,
-                    Language::Python => exec::print(&replayed.outcome, &name).map(drop)?,
+                    Language::Python => print_script(&replayed.outcome, &name).map(drop)?,
                 }
             }
             console::complain(&report::replayed(&replayed, is_edited));

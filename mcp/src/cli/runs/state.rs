@@ -8,7 +8,6 @@ use ptc_calls::journal::{DurableRuns, RunHolder};
 use ptc_calls::limits::Unit;
 use ptc_server::console::exit::Abort;
 use ptc_server::redact;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,26 +73,6 @@ impl StateLocation {
             StateLocation::Folder(folder) => Some(folder),
             StateLocation::Database(_) => None,
         }
-    }
-}
-
-/// An input. Its end is that of the process, which leaves its runs stored.
-pub struct LastInput<R> {
-    /// Where it comes from.
-    pub input: R,
-    /// The stored runs.
-    pub runs: Option<DurableRuns>,
-}
-
-impl<R: Read> Read for LastInput<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.input.read(buffer)?;
-        if read == 0
-            && let Some(runs) = &self.runs
-        {
-            runs.close();
-        }
-        Ok(read)
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! - here: its arguments, and the steps in which the server is built.
 //! - `settings`: what the flags say. `entrance`: where messages come in. `server`: the server that is built.
-//!   `facts`: what the list of tools says.
+//!   `facts`: what the list of tools says. `last_input`: an input whose end is that of the process.
 
 mod entrance;
 mod facts;
+mod last_input;
 mod server;
 mod settings;
 

@@ -4,13 +4,13 @@
 use super::ServeArgs;
 use super::entrance::Entrance;
 use super::facts::Described;
+use super::last_input::LastInput;
 use super::settings::Settings;
 use crate::cli::boot::{Launched, launch};
 use crate::cli::flags::agentic::TaskServers;
 use crate::cli::policy::warnings;
 use crate::cli::reload::ConfigFiles;
 use crate::cli::runs::control;
-use crate::cli::runs::state::LastInput;
 use crate::cli::stop::{GRACE, input_gone};
 use crate::cli::toolset::{ScriptParts, Toolset};
 use ptc_base::files;

@@ -3,7 +3,7 @@
 
 use crate::tools::CallOwner;
 use crate::tools::owned_table::{Owned, OwnedTable};
-use crate::tools::session::arguments::{SessionFault, SessionReason};
+use crate::tools::session::fault::{SessionFault, SessionReason};
 use crate::tools::session::{SessionQuotas, session_id};
 use ptc_base::sync::Locked;
 use ptc_python::guest::{NamespacePermit, NoPermit, SharedNamespace};

@@ -1,6 +1,7 @@
 //! The tool `lisp_session_eval`, which runs a program in a session.
 
-use super::arguments::{Fields, SessionFault, SessionReason};
+use super::arguments::Fields;
+use super::fault::{SessionFault, SessionReason};
 use super::stored::SessionLog;
 use super::table::{OpenSession, SessionTable};
 use super::{SESSION_ID, refused, view};

@@ -1,7 +1,8 @@
 //! Preludes of sessions: versions from a store, frozen at the start of a session, and the right to write new
 //! ones.
 
-use super::arguments::{Fields, SessionFault};
+use super::arguments::Fields;
+use super::fault::SessionFault;
 use ptc_base::tasks::StopFlag;
 use ptc_engine::prelude_store::{PreludeRef, PreludeStore, PreludeVersion, StoreError, editing};
 use ptc_engine::{Prelude, Runtime, Scope};

@@ -5,7 +5,7 @@
 //! the session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is
 //! written once: a process that has missed a change cannot add one.
 
-use super::arguments::{SessionFault, SessionReason};
+use super::fault::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
 use super::table::{OpenSession, SessionTable, now};
 use crate::tools::CallOwner;

@@ -1,6 +1,6 @@
 //! The open Lisp sessions, with quotas per owner and expiry by age and idle time.
 
-use super::arguments::{SessionFault, SessionReason};
+use super::fault::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
 use super::stored::SessionLog;
 use super::view::SessionFacts;

@@ -1,6 +1,7 @@
 //! Authentication: tokens of this server ([`tokens`]) and of issuers ([`oauth`]), what each allows (`holder`), how
-//! many calls a minute (`rate`), and rate limits on addresses that try wrong tokens.
+//! many calls a minute (`rate`), and how often an address may try wrong ones (`attempts`).
 
+mod attempts;
 mod holder;
 pub mod oauth;
 mod rate;
@@ -10,18 +11,18 @@ use super::guard::single_header;
 use super::reload::ReloadSignal;
 use super::settings::HttpLimits;
 use crate::tools::CallOwner;
+use attempts::Failures;
 use axum::http::{HeaderMap, header};
 pub(super) use holder::TokenHolder;
 use oauth::{OAuthAccess, TokenRefusal};
-use ptc_base::sync::{Locked, RwLocked};
+use ptc_base::sync::RwLocked;
 use ptc_calls::tools::ServerNames;
 pub(super) use rate::{CallBucket, seconds};
 use ring::digest::{SHA256, digest};
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokens::TokenGrant;
 
@@ -30,9 +31,6 @@ pub type TokenHash = [u8; 32];
 
 /// Minimal length of a token, in bytes.
 pub const SHORTEST_TOKEN: usize = 32;
-
-/// Most addresses with failed attempts that are remembered. Further ones are not blocked.
-const MOST_ADDRESSES: usize = 10_000;
 
 /// The hash of a token.
 pub fn hash(token: &str) -> TokenHash {
@@ -82,18 +80,6 @@ pub struct TokenFile {
 struct KnownToken {
     hash: TokenHash,
     holder: Arc<TokenHolder>,
-}
-
-#[derive(Debug, Default)]
-struct Failures {
-    addresses: HashMap<IpAddr, Attempts>,
-}
-
-#[derive(Debug)]
-struct Attempts {
-    begun: Instant,
-    count: u64,
-    refused_until: Option<Instant>,
 }
 
 impl Access {
@@ -309,59 +295,6 @@ impl Access {
         let refused = self.refused_or(from, AccessDenied::Refused(refusal));
         self.count(from);
         refused
-    }
-
-    fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
-        self.failures.locked()
-    }
-
-    fn refused_or<T>(&self, from: IpAddr, refused: AccessDenied) -> Result<T, AccessDenied> {
-        let wait = if self.counts_failures { self.failures().refused(from) } else { None };
-        Err(wait.map_or(refused, AccessDenied::TooMany))
-    }
-
-    /// Counts a wrong token from this address.
-    fn count(&self, from: IpAddr) {
-        if !self.counts_failures {
-            return;
-        }
-        let now = Instant::now();
-        let [window, block] =
-            [self.limits.auth_window_ms, self.limits.auth_block_ms].map(Duration::from_millis);
-        let mut failures = self.failures();
-        if failures.addresses.len() >= MOST_ADDRESSES && !failures.addresses.contains_key(&from) {
-            failures.addresses.retain(|_, attempts| attempts.matters(now, window));
-            if failures.addresses.len() >= MOST_ADDRESSES {
-                return;
-            }
-        }
-        let attempts =
-            failures.addresses.entry(from).or_insert(Attempts { begun: now, count: 0, refused_until: None });
-        if !attempts.matters(now, window) {
-            *attempts = Attempts { begun: now, count: 0, refused_until: None };
-        }
-        attempts.count += 1;
-        if attempts.count >= self.limits.auth_failures && attempts.refused_until.is_none() {
-            attempts.refused_until = Some(now + block);
-            tracing::warn!(address = %from, "too many wrong tokens: refused for a while");
-        }
-    }
-}
-
-impl Attempts {
-    fn matters(&self, now: Instant, window: Duration) -> bool {
-        match self.refused_until {
-            Some(until) => now < until,
-            None => now < self.begun + window,
-        }
-    }
-}
-
-impl Failures {
-    /// How long an address is still blocked.
-    fn refused(&self, from: IpAddr) -> Option<Duration> {
-        let until = self.addresses.get(&from)?.refused_until?;
-        until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
     }
 }
 

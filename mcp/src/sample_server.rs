@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Tools of such a server.
-pub trait SampleServer: Clone + Send + 'static {
+pub(crate) trait SampleServer: Clone + Send + 'static {
     /// Duration of one call.
     const CALL_TIME: Duration;
 
@@ -25,7 +25,7 @@ pub trait SampleServer: Clone + Send + 'static {
 }
 
 /// Serves until the input ends.
-pub fn serve<S: SampleServer>(
+pub(crate) fn serve<S: SampleServer>(
     sample: S,
     mut input: impl BufRead,
     output: impl Write + Send + 'static,

@@ -1,17 +1,20 @@
 //! The command `ptc exec`, which runs one Python script as the tool `execute_program` does.
+//!
+//! `worker`: the hidden command that runs scripts of monty.
+
+#[cfg(feature = "monty")]
+pub(super) mod worker;
 
 use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
+use super::print::print_script;
 use super::replay::record::RecordFlags;
-use ptc_calls::outcome::Outcome;
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
 use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::redact::{self, Form};
-use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::Arc;
 
 /// Arguments of `ptc exec`.
@@ -64,32 +67,5 @@ pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
     let run = ScriptRun { engine, broker, functions, script, source_name, replayed: None, permit: None };
     let outcome = booted.runtime.run_async(limits.limits, run.into_run()).await;
     booted.runtime.shutdown().await;
-    print(&outcome, &args.file)
-}
-
-/// Prints what a script has printed, or why it failed. A traceback names this file.
-pub(super) fn print(outcome: &Outcome, file: &str) -> Result<Exit, Abort> {
-    let (text, exit) = match &outcome.result {
-        Ok(printed) => (Cow::Borrowed(&*printed.text), Exit::Ok),
-        Err(failure) => {
-            let text = ptc_python::output::failed(failure, &outcome.prints);
-            (in_file(&text, file).into(), Exit::ProgramFailed)
-        }
-    };
-    if !outcome.stderr.is_empty() {
-        let mut errors = redact::stderr(Form::Data);
-        writeln!(errors, "{}", outcome.stderr.join("\n"))?;
-    }
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    let mut output = redact::stdout(Form::Data);
-    write!(output, "{text}{end}").and_then(|()| output.flush())?;
-    Ok(exit)
-}
-
-/// A traceback that names the script's file.
-fn in_file(text: &str, file: &str) -> String {
-    match file {
-        "-" => text.to_owned(),
-        file => text.replace("File \"<program>\", line ", &format!("File \"{file}\", line ")),
-    }
+    print_script(&outcome, &args.file)
 }
