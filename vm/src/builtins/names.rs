@@ -1,4 +1,4 @@
-//! Builtins that make keywords and read names: `type`, `keyword`, `name`.
+//! Builtins of keywords: `type` and `keyword` make one, `name` gives the text of one.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;
