@@ -1,5 +1,4 @@
-//! Defines a request to a server ([`ServerRequest`]), where its result goes, the result, and the configured limits of
-//! calls.
+//! A request to a server ([`ServerRequest`]), from where it is made to where its result goes.
 
 use super::{Arguments, RawAnswer, UpstreamFault};
 use crate::jsonrpc::message;
@@ -266,19 +265,4 @@ impl CallResult {
         | CallResult::Failed { body: answer, .. }) = self;
         answer
     }
-}
-
-/// What the configuration of one server says about calls to it. The limits of the program decide the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallLimits {
-    /// Time limit of one call.
-    pub timeout: Option<Duration>,
-    /// Size limit of one result.
-    pub max_response_bytes: Option<usize>,
-    /// Calls in flight at once, of all programs; further calls wait for a permit.
-    pub max_concurrent: Option<usize>,
-    /// Limit of calls of one program.
-    pub max_calls_per_program: Option<u32>,
-    /// Results that are too large are stored for programs instead of being refused.
-    pub spills_large: bool,
 }

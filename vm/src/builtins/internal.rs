@@ -1,19 +1,16 @@
-//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration, input data and tasks of
-//! the journal.
+//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and tasks of the journal.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::collection::lookup::{element, index};
 use crate::collection::seq;
 use crate::context::Context;
-use crate::fault::nearest;
 use crate::fault::{Fault, Reason, Result, Wanted};
 use crate::memory::List;
 use crate::value::Value;
 use crate::value::build::Text;
 use crate::value::map::MapNode;
 use crate::value::vector::VectorNode;
-use std::fmt;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -39,10 +36,9 @@ pub(crate) const TABLE: &[Builtin] = &[
         journal_text(cx, "step-done", "summary", &a[1])?;
         Ok(take(&mut a[1]))
     }).known(Known::StepDone),
-    row("%data", "1", "(%data k)", "One entry of the program's input data.", data).known(Known::DataEntry),
 ];
 
-const fn row(
+pub(super) const fn row(
     name: &'static str,
     arity: &str,
     usage: &'static str,
@@ -171,7 +167,7 @@ fn get_or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// The value of a key in a map or set; other values have no keys.
-fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
+pub(super) fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
     match coll {
         Value::Map(_) | Value::Set(_) => element(cx, coll, key),
         _ => Ok(None),
@@ -191,46 +187,4 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let whole = crate::builtins::collections::construction::range(cx, &mut arguments[1..])?;
     let vector = seq::to_vector(cx, whole, "take")?;
     Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
-}
-
-/// Number of context keys that a hint lists.
-const MOST_NAMES: usize = 12;
-
-/// Number of context keys that a missing key is compared with.
-const MOST_COMPARED: usize = 1_000;
-
-const NO_CONTEXT: &str = "No context was passed: give the call a `context` object.";
-
-/// Names with commas between them.
-struct Names<I>(I);
-
-impl<'n, I: Iterator<Item = &'n str> + Clone> fmt::Display for Names<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, name) in self.0.clone().enumerate() {
-            let comma = if position > 0 { ", " } else { "" };
-            write!(f, "{comma}{name}")?;
-        }
-        Ok(())
-    }
-}
-
-fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let data = cx.data.clone();
-    if let Some(found) = keyed(cx, &data, &arguments[0])? {
-        return Ok(found);
-    }
-    if !cx.strict_data {
-        return Ok(Value::Nil);
-    }
-    let key = cx.name(&arguments[0]).unwrap_or_default();
-    let fault = Fault::runtime(format_args!(
-        "data/{key} is not bound: the `context` object did not provide a `{key}` key"
-    ));
-    let Value::Map(map) = &data else { return Err(fault.hint(NO_CONTEXT)) };
-    let names = map.keys().iter().filter_map(|key| cx.name(key));
-    Err(match nearest(key, names.clone().take(MOST_COMPARED)) {
-        Some(near) => fault.hint(format_args!("Did you mean data/{near}?")),
-        None if map.is_empty() => fault.hint(NO_CONTEXT),
-        None => fault.hint(format_args!("It provides: {}.", Names(names.take(MOST_NAMES)))),
-    })
 }

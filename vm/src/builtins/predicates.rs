@@ -1,9 +1,9 @@
-//! Predicates, which accept every value, and the functions `identity`, `boolean`, `type`, `keyword` and `name`.
+//! Predicates, which accept every value.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::value::Value;
 use crate::value::set::SetNode;
 use std::mem::take;
@@ -24,7 +24,6 @@ macro_rules! test {
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
     direct("not", CORE, "1", "(not x)", "True for nil and false.", not).known(Known::Not).total(),
     direct("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
     test!("nil?", "True for nil.", Value::Nil).known(Known::IsNil),
@@ -73,18 +72,11 @@ pub(crate) const TABLE: &[Builtin] = &[
     never("ratio?", "(ratio? x)", "False: there are no ratios."),
     never("sorted?", "(sorted? x)", "False: every map and set iterates in key order."),
     never("map-entry?", "(map-entry? x)", "False: entries are vectors."),
-    direct("type", CORE, "1", "(type x)", "The type as a keyword, nil for nil.", type_of),
-    direct("keyword", CORE, "1", "(keyword name)", "The keyword of a name.", keyword),
-    direct("name", CORE, "1", "(name x)", "The text of a keyword or string.", name),
 ];
 
 /// A predicate that is false for every value of this language.
 const fn never(name: &'static str, usage: &'static str, doc: &'static str) -> Builtin {
     direct(name, CORE, "1", usage, doc, |_cx, _arguments| Ok(Value::Bool(false))).total()
-}
-
-fn identity(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(take(&mut arguments[0]))
 }
 
 fn not(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -149,71 +141,4 @@ fn is_distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         seen = SetNode::insert(seen, cx, take(item))?;
     }
     Ok(Value::Bool(seen.len() == count))
-}
-
-fn type_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let name = match &arguments[0] {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Bool(_) => "boolean",
-        Value::Int(_) | Value::Float(_) | Value::BigInt(_) => "number",
-        Value::Str(_) => "string",
-        Value::Keyword(_) => "keyword",
-        Value::Vector(_) => "vector",
-        Value::Map(_) => "map",
-        Value::Set(_) => "set",
-        Value::Regex(_) => "regex",
-        value if value.is_function() => "function",
-        _ => "unknown",
-    };
-    Ok(cx.keyword(name))
-}
-
-fn keyword(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match &arguments[0] {
-        Value::Nil => Ok(Value::Nil),
-        Value::Keyword(symbol) => Ok(Value::Keyword(*symbol)),
-        Value::Str(node) => {
-            let text = cx.read(node)?;
-            if !is_keyword_name(text) {
-                return Err(not_a_name(cx, &arguments[0]));
-            }
-            cx.tick(text.len() as u64)?;
-            cx.reserve(text.len())?;
-            Ok(cx.keyword(text))
-        }
-        other => Err(not_a_name(cx, other)),
-    }
-}
-
-#[cold]
-fn not_a_name(cx: &mut Context, value: &Value) -> Box<Fault> {
-    match crate::print::pr_str(cx, value, LONGEST_SHOWN) {
-        Ok(shown) => Fault::runtime(format_args!("invalid keyword name: {}", shown.text)),
-        Err(fault) => fault,
-    }
-}
-
-/// Longest value shown in a message.
-const LONGEST_SHOWN: usize = 80;
-
-fn is_keyword_name(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_?!".contains(&byte))
-}
-
-fn name(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match take(&mut arguments[0]) {
-        Value::Keyword(symbol) => Ok(Value::Str(cx.symbols.string(symbol).clone())),
-        Value::Symbol(symbol) => {
-            let node = cx.symbols.string(symbol).clone();
-            let text = cx.read(&node)?;
-            let local = text.split_once('/').map_or(text, |(_, local)| local);
-            cx.copy_text(local)
-        }
-        text @ Value::Str(_) => Ok(text),
-        other => {
-            Err(Fault::runtime(format_args!("name: expected keyword or string, got {}", other.type_word())))
-        }
-    }
 }

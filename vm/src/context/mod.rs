@@ -5,6 +5,7 @@
 mod function;
 mod memos;
 mod prints;
+mod regexes;
 mod remarks;
 mod unit;
 
@@ -12,12 +13,13 @@ use crate::bytecode::Arity;
 use crate::fault::Result;
 use crate::memory::account;
 use crate::sources::Tracker;
-use crate::value::regex::{RegexCache, RegexNode};
+use crate::value::regex::RegexNode;
 use crate::value::{Store, Value};
 pub(crate) use function::Function;
 pub use memos::Memos;
 pub use prints::Prints;
 use ptc_regex::Spans;
+use regexes::RegexCache;
 pub use remarks::Remarks;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -46,7 +48,7 @@ pub struct Context {
     /// Remarks for the reader of the result.
     pub remarks: Remarks,
     /// Compiled regular expressions.
-    pub regexes: RegexCache,
+    pub(crate) regexes: RegexCache,
     /// The map behind `data/…`.
     pub data: Value,
     /// Reading an absent key of `data` is an error.
@@ -122,7 +124,7 @@ impl Context {
     /// # Errors
     /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
     pub(crate) fn find_match(&mut self, regex: &RegexNode, text: &str, at: usize) -> Result<Option<Spans>> {
-        regex.find(&mut self.store.meter, &mut self.regexes, text, at)
+        regex.find(&mut self.store.meter, &mut self.regexes.searches, text, at)
     }
 
     /// The match of a regex with the whole text.
@@ -130,7 +132,7 @@ impl Context {
     /// # Errors
     /// As [`Context::find_match`].
     pub(crate) fn match_whole(&mut self, regex: &RegexNode, text: &str) -> Result<Option<Spans>> {
-        regex.match_whole(&mut self.store.meter, &mut self.regexes, text)
+        regex.match_whole(&mut self.store.meter, &mut self.regexes.searches, text)
     }
 
     /// Runs `work` while `bytes` of memory without a value count against the limit. They are not part of the

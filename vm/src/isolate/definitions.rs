@@ -1,7 +1,6 @@
-//! Lets the host read, set and remove the definitions of an isolate, and shift earlier results through history names
-//! (`*1`, `*2`).
+//! Lets the host read, set and remove the definitions of an isolate.
 
-use super::link::GlobalKey;
+use super::names::GlobalKey;
 use super::{Isolate, World};
 use crate::context::Context;
 use crate::fault::Result;
@@ -61,30 +60,6 @@ impl Isolate {
             let key = GlobalKey { namespace: None, name: symbol };
             let slot = world.slots.slot(&mut world.globals, key);
             world.globals.set(slot, value, &world.cx.functions);
-            Ok(())
-        })
-    }
-
-    /// Shifts the values of `names` (of the user namespace, newest first) by one, and gives the first of them what
-    /// `build` makes of the result of the program that ran last. The value of the last name is dropped.
-    ///
-    /// # Errors
-    /// Those of `build`, before anything is shifted; memory.
-    pub fn push_history(
-        &mut self,
-        names: &[&str],
-        build: impl FnOnce(&mut Context, &Value) -> Result<Value>,
-    ) -> Result<()> {
-        self.scope(|world, _| {
-            let mut pushed = build(&mut world.cx, &world.result)?;
-            for name in names {
-                let symbol = world.cx.symbols.intern(name);
-                let slot = world.slots.slot(&mut world.globals, GlobalKey { namespace: None, name: symbol });
-                let old = world.globals.get(slot).cloned();
-                world.globals.set(slot, pushed, &world.cx.functions);
-                let Some(old) = old else { break };
-                pushed = old;
-            }
             Ok(())
         })
     }

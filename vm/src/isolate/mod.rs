@@ -22,14 +22,19 @@
 //! # Layout
 //! - `run`: beginning, commit and rollback of runs; `sweep`: freeing retained values that nothing reaches any more
 //! - `budget`: limits of a run
-//! - `definitions`: definitions by name; `attached`: those of the host; `link`, `units`: loaded programs
+//! - `definitions`: definitions by name; `attached`: those of the host; `history`: names of earlier results; `names`:
+//!   the slots of all names
+//! - `freeze`: a result as data; `link`, `units`: loaded programs
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight; `sources`: the host's view of source tracking
 
 mod attached;
 mod budget;
 mod definitions;
 mod free_ranges;
+mod freeze;
+mod history;
 mod link;
+mod names;
 mod run;
 mod schedule;
 pub(crate) mod sources;
@@ -43,15 +48,16 @@ use crate::context::{Context, Prints, Unit};
 use crate::fault::{BoundedText, Fault, Reason, Result, Span, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
-use crate::isolate::link::{GlobalSlots, link};
+use crate::isolate::link::link;
+use crate::isolate::names::GlobalSlots;
 use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::sources::Tracker;
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::Symbols;
 use crate::value::{Store, Value};
-pub use attached::NotData;
 pub use budget::{Budget, Tuning};
 pub use definitions::{Arity, Definition};
+pub use freeze::NotData;
 pub use run::{Ended, OverLimit};
 use schedule::Schedule;
 use std::sync::Arc;

@@ -6,12 +6,13 @@
 //! at the places of values (registers, names), not in values, so that a run that does not ask for sources pays
 //! nothing.
 
+mod parts;
 mod shadow;
 mod tracker;
 
+pub use parts::{CallSources, PartSources};
 pub(crate) use shadow::{MOST_PARTS, Shadow, key_name};
 pub(crate) use tracker::Tracker;
-pub use tracker::{CallSources, PartSources};
 
 /// A set of sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

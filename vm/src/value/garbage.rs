@@ -1,9 +1,12 @@
-//! Frees dropped values without recursion, and holds the memory of an isolate (its account and its garbage) while it is
-//! not running. A dropped collection hands its children to a work list, which is processed in bounded steps; the rest
-//! waits for the next safepoint.
+//! Frees dropped values without recursion. A dropped collection hands its children to a work list, which is processed
+//! in bounded steps; the rest waits for the next safepoint.
+
+mod heap;
+
+pub(crate) use heap::Heap;
 
 use super::Value;
-use crate::memory::account::{self, Account, Backlog, DRAIN_STEP};
+use crate::memory::account::{self, Backlog, DRAIN_STEP};
 use crate::memory::{Dropped, Item};
 use std::cell::RefCell;
 use std::mem;
@@ -62,68 +65,6 @@ impl Backlog for WorkList {
         work();
         // Between scopes the thread has no garbage.
         GARBAGE.with(|garbage| garbage.replace(kept));
-    }
-}
-
-/// The memory of one isolate while it is not running: its account, and its garbage.
-#[derive(Default)]
-pub(crate) struct Heap {
-    account: Account,
-    garbage: Vec<Garbage>,
-}
-
-impl Heap {
-    /// An empty account with a limit in logical bytes.
-    pub(crate) fn new(limit: u64) -> Heap {
-        Heap { account: Account::new(limit), garbage: Vec::new() }
-    }
-
-    /// Live logical bytes.
-    pub(crate) fn live(&self) -> u64 {
-        self.account.live()
-    }
-
-    /// Peak of live logical bytes.
-    pub(crate) fn peak(&self) -> u64 {
-        self.account.peak()
-    }
-
-    /// Elements copied because a collection was shared.
-    pub(crate) fn copied(&self) -> u64 {
-        self.account.copied()
-    }
-
-    /// Makes this the memory of the current thread until [`Heap::leave`]; scopes do not nest.
-    pub(crate) fn enter(&mut self) {
-        self.account.enter(&WorkList, !self.garbage.is_empty());
-        // Between scopes the thread has only an empty list.
-        if !self.garbage.is_empty() {
-            self.swap();
-        }
-    }
-
-    /// Ends [`Heap::enter`].
-    pub(crate) fn leave(&mut self) {
-        self.account.leave();
-        // A thread that ends has no list any more.
-        if GARBAGE.try_with(|garbage| !garbage.borrow().is_empty()).unwrap_or_default() {
-            self.swap();
-        }
-    }
-
-    #[cold]
-    fn swap(&mut self) {
-        let _ = GARBAGE.try_with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
-    }
-
-    /// Begins another run: resets peak and copies; live bytes stay.
-    pub(crate) fn restart(&mut self) {
-        self.account.restart();
-    }
-
-    /// Sets the limit of live logical bytes.
-    pub(crate) fn set_limit(&mut self, limit: u64) {
-        self.account.set_limit(limit);
     }
 }
 

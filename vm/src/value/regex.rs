@@ -1,15 +1,11 @@
-//! Regular expressions as values, and an isolate's cache of compiled patterns. A program pays for compiling and
-//! searching, and its account has their memory.
+//! Regular expressions as values. A program pays for compiling and searching, and its account has their memory.
 
 use super::Value;
 use crate::fault::{Fault, Result};
 use crate::memory::{Meter, account};
-use ptc_regex::{Pattern, PatternError, Regex, SearchError, Searches, Spans};
+use ptc_regex::{Pattern, Regex, SearchError, Searches, Spans};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Number of compiled patterns cached per isolate.
-const CACHED: usize = 32;
 
 /// Logical bytes of a pattern in an isolate.
 const REGEX_BYTES: usize = 128;
@@ -73,7 +69,11 @@ impl RegexNode {
         RegexNode::paid(meter, pattern)
     }
 
-    fn paid(meter: &mut Meter, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
+    /// A node for a pattern whose compiling was paid for.
+    ///
+    /// # Errors
+    /// Memory.
+    pub(crate) fn paid(meter: &mut Meter, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
         let bytes = REGEX_BYTES + pattern.bytes();
         meter.reserve(bytes)?;
         account::charge(bytes);
@@ -107,11 +107,11 @@ impl RegexNode {
     pub(crate) fn find(
         &self,
         meter: &mut Meter,
-        cache: &mut RegexCache,
+        searches: &mut Searches<Meter>,
         text: &str,
         at: usize,
     ) -> Result<Option<Spans>> {
-        self.regex.find(meter, &mut cache.searches, text, at)
+        self.regex.find(meter, searches, text, at)
     }
 
     /// The match of the whole text.
@@ -121,10 +121,10 @@ impl RegexNode {
     pub(crate) fn match_whole(
         &self,
         meter: &mut Meter,
-        cache: &mut RegexCache,
+        searches: &mut Searches<Meter>,
         text: &str,
     ) -> Result<Option<Spans>> {
-        self.regex.match_whole(meter, &mut cache.searches, text)
+        self.regex.match_whole(meter, searches, text)
     }
 
     /// A match as a value: its text, or a vector of its text and those of all groups.
@@ -151,49 +151,5 @@ impl RegexNode {
 impl Drop for RegexNode {
     fn drop(&mut self) {
         account::release(self.bytes);
-    }
-}
-
-/// The compiled patterns of an isolate, the most recently used last.
-#[derive(Default)]
-pub struct RegexCache {
-    rows: Vec<Rc<RegexNode>>,
-    /// Those of this run.
-    searches: Searches<Meter>,
-}
-
-impl RegexCache {
-    /// The regex of a pattern made at run time. The cost is the same whether it is cached or not.
-    ///
-    /// # Errors
-    /// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
-    pub(crate) fn compile(&mut self, meter: &mut Meter, pattern: &str) -> Result<Rc<RegexNode>> {
-        let rows = &mut self.rows;
-        if let Some(row) = rows.iter().rposition(|row| row.pattern() == pattern) {
-            rows[row..].rotate_left(1);
-            let node = rows[rows.len() - 1].clone();
-            meter.tick(node.compiled().units())?;
-            return Ok(node);
-        }
-        let compiled = Pattern::new(pattern, &mut |units| meter.tick(units)).map_err(fault)?;
-        let node = RegexNode::paid(meter, Arc::new(compiled))?;
-        if rows.len() >= CACHED {
-            rows.remove(0);
-        }
-        rows.push(node.clone());
-        Ok(node)
-    }
-
-    /// Drops the run's search state, so that neither fuel nor memory of the next run depends on it.
-    pub(crate) fn end_run(&mut self) {
-        self.rows.clear();
-        self.searches.end();
-    }
-}
-
-fn fault(error: PatternError<Box<Fault>>) -> Box<Fault> {
-    match error {
-        PatternError::Pattern(message) => Fault::runtime(message),
-        PatternError::Stopped(fault) => fault,
     }
 }

@@ -4,7 +4,8 @@
 use crate::bytecode::LONGEST_NAME;
 use crate::memory::account;
 use crate::value::index::{Entry, Index};
-use crate::value::string::{SHORT_TEXT, StringNode, hash_text};
+use crate::value::relation::text_hash::hash_text;
+use crate::value::string::{SHORT_TEXT, StringNode};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::entry::EntryReader;
+use super::transport::HOST_ADDRESSES;
 use ptc_base::net::{Url, is_loopback};
 use ptc_base::secrets::names;
 use serde_json::{Map, Value};
@@ -55,6 +56,40 @@ impl EntryReader<'_> {
             return wrong(format!(
                 "has malformed {key}: it has a fragment (#…), which is never sent; leave it out"
             ));
+        }
+        Ok(Some(url))
+    }
+
+    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if it leads to another machine.
+    pub(super) fn host_address(
+        &self,
+        entry: &Map<String, Value>,
+        has_auth: bool,
+    ) -> Result<Option<Url>, ConfigError> {
+        let keys = HOST_ADDRESSES.map(|(key, _)| key);
+        let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
+        let Some(text) = self.string(entry, key)? else { return Ok(None) };
+        let text = self.host_value(&[key], text)?;
+        for secret in names::in_text(&text) {
+            self.protect(&[key], "the secret in url", &secret);
+        }
+        let wrong = |what: &str| Err(self.about(&[key], what));
+        let url = match Url::parse(&text) {
+            Ok(url) => url,
+            Err(why) => return wrong(&format!("has malformed url: {why}; write https://host/path")),
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return wrong(&format!("url has unsupported URL scheme {}; use https://", url.scheme()));
+        }
+        let is_near = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        if url.scheme() == "http" && !is_near {
+            let what = match has_auth {
+                true => "url sends a secret over http://, where everybody on the way reads it; use https://",
+                false => {
+                    "url uses http:// to another machine, so others on the way can read and change calls; use https://"
+                }
+            };
+            self.unprotected.borrow_mut().push(self.about(&[key], what));
         }
         Ok(Some(url))
     }

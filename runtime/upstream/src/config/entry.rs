@@ -4,16 +4,14 @@ use super::credentials::Credentials;
 use super::general::{rule, tool_names};
 use super::keys::{self, Kind};
 use super::location::Document;
-use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
-use crate::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry, is_inherited};
+use crate::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry};
 use ptc_base::secrets::{Credential, Protection, SecretRegistry, names};
 use ptc_calls::policy::{NameRule, ToolPolicy};
 use ptc_calls::tools::ServerText;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::hash::{Hash as _, Hasher as _};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -248,41 +246,6 @@ impl EntryReader<'_> {
             }
         }
         credential
-    }
-
-    /// Fills placeholders in the hosts' shapes; in our own shape such a text is literal.
-    pub(super) fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
-        match self.shape {
-            Shape::Upstreams => Ok(text.to_owned()),
-            Shape::McpServers | Shape::Servers | Shape::Listed => self.filled(&[key], text),
-        }
-    }
-
-    pub(super) fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
-        let placeholders = match self.shape {
-            Shape::Upstreams => Placeholders::Plain,
-            Shape::McpServers | Shape::Servers | Shape::Listed => Placeholders::Host,
-        };
-        let file = Path::new(self.document.name);
-        let variables = |name: &str| match placeholders {
-            Placeholders::Plain => (self.variables)(name),
-            Placeholders::Host => {
-                (self.variables)(name).or_else(|| folder_of_editors(name, file, self.variables))
-            }
-        };
-        let expanded = expand(text, placeholders, &variables).map_err(|unset| {
-            let message =
-                format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
-            self.error(path, message)
-        })?;
-        for (name, value) in expanded.used {
-            // Variables that every child process inherits are no secrets, and redacting a home directory or a
-            // user name would spoil ordinary output.
-            if !is_inherited(&name.as_str().into()) && !EDITOR_FOLDERS.contains(&name.as_str()) {
-                self.protect(path, &format!("the value of ${{{name}}}"), &value);
-            }
-        }
-        Ok(expanded.text)
     }
 
     /// Combines the entry's own rule with the one for all servers.

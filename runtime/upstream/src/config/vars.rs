@@ -4,12 +4,75 @@
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
 //! folder, and support `${VAR:-default}`, `${env:VAR}` and the folders.
 
+use super::entry::EntryReader;
+use super::{ConfigError, Shape};
+use crate::is_inherited;
 use ptc_base::secrets::names;
 use std::path::{Path, PathBuf};
 
+impl EntryReader<'_> {
+    /// Fills placeholders in the hosts' shapes; in our own shape such a text is literal.
+    pub(super) fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
+        match self.shape {
+            Shape::Upstreams => Ok(text.to_owned()),
+            Shape::McpServers | Shape::Servers | Shape::Listed => self.filled(&[key], text),
+        }
+    }
+
+    pub(super) fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+        let placeholders = match self.shape {
+            Shape::Upstreams => Placeholders::Plain,
+            Shape::McpServers | Shape::Servers | Shape::Listed => Placeholders::Host,
+        };
+        let file = Path::new(self.document.name);
+        let variables = |name: &str| match placeholders {
+            Placeholders::Plain => (self.variables)(name),
+            Placeholders::Host => {
+                (self.variables)(name).or_else(|| folder_of_editors(name, file, self.variables))
+            }
+        };
+        let expanded = expand(text, placeholders, &variables).map_err(|unset| {
+            let message =
+                format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
+            self.error(path, message)
+        })?;
+        for (name, value) in expanded.used {
+            // Variables that every child process inherits are no secrets, and redacting a home directory or a
+            // user name would spoil ordinary output.
+            if !is_inherited(&name.as_str().into()) && !EDITOR_FOLDERS.contains(&name.as_str()) {
+                self.protect(path, &format!("the value of ${{{name}}}"), &value);
+            }
+        }
+        Ok(expanded.text)
+    }
+
+    /// A text of a host's entry with its placeholders filled. Where a host would ask its user
+    /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
+    pub(super) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+        const ASKS: &str = "${input:";
+        let mut text = text.to_owned();
+        while let Some(start) = text.find(ASKS) {
+            let Some(end) = text[start..].find('}') else { break };
+            let input = text[start + ASKS.len()..start + end].to_owned();
+            let letter =
+                |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+            let variable: String = input.chars().map(letter).collect();
+            if (self.variables)(&variable).is_none() {
+                let what = format!(
+                    "asks its host for the input \"{input}\", which ptc cannot ask for; set the environment variable \
+                    {variable} instead"
+                );
+                return Err(self.about(path, &what));
+            }
+            text.replace_range(start..=start + end, &format!("${{{variable}}}"));
+        }
+        self.filled(path, &text)
+    }
+}
+
 /// Which placeholders are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placeholders {
+enum Placeholders {
     /// `${VAR}`.
     Plain,
     /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
@@ -17,17 +80,12 @@ pub(super) enum Placeholders {
 }
 
 /// Placeholders of editors that stand for folders.
-pub(super) const EDITOR_FOLDERS: [&str; 4] =
-    ["workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "userHome"];
+const EDITOR_FOLDERS: [&str; 4] = ["workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "userHome"];
 
 /// The folder that an editor would fill in for one of [`EDITOR_FOLDERS`], in the configuration file `file`.
 /// The workspace is the parent of the `.vscode`, `.cursor` or similar folder that holds the file. If that is
 /// the user's home, the working directory is used.
-pub(super) fn folder_of_editors(
-    name: &str,
-    file: &Path,
-    variables: &dyn Fn(&str) -> Option<String>,
-) -> Option<String> {
+fn folder_of_editors(name: &str, file: &Path, variables: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let home = || variables("HOME").or_else(|| variables("USERPROFILE"));
     let workspace = || {
         let file = std::path::absolute(file).ok()?;
@@ -47,13 +105,13 @@ pub(super) fn folder_of_editors(
 }
 
 /// A text with its placeholders filled, and the values that filled them.
-pub(super) struct Expanded {
-    pub(super) text: String,
-    pub(super) used: Vec<(String, String)>,
+struct Expanded {
+    text: String,
+    used: Vec<(String, String)>,
 }
 
 /// Fills the placeholders. The error is the name of an unset variable.
-pub(super) fn expand(
+fn expand(
     text: &str,
     placeholders: Placeholders,
     variables: &dyn Fn(&str) -> Option<String>,

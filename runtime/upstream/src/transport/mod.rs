@@ -8,8 +8,10 @@
 //! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
 //!   [`unusable`]: an entry that cannot be used.
+//! - [`companions`]: children of this process that are no servers.
 //! - [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
+pub(crate) mod companions;
 pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod http;

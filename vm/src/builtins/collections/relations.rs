@@ -1,5 +1,5 @@
-//! Builtins of `clojure.set` on sets or vectors of maps, such as `project`, `rename`, `index` and `join`, and others such
-//! as `subset?` and `map-invert`.
+//! Builtins of `clojure.set` on sets or vectors of maps, such as `project`, `rename`, `index` and `join`, and others
+//! such as `subset?` and `map-invert`.
 
 use crate::builtins::collections::maps::select_keys;
 use crate::builtins::functions::callbacks::each;

@@ -1,9 +1,9 @@
-//! Builtins that call functions of the program (`map`, `filter`, `reduce`, `update`, `pmap`), and the table rows of
-//! tool calls. A builtin checks its arguments and starts a machine of [`crate::native`].
+//! Builtins that call functions of the program: `map`, `filter`, `reduce`, `update`, `pmap` and others. A builtin
+//! checks its arguments and starts a machine of [`crate::native`].
 
 use crate::builtins::functions::endless::{bounded, stage_of};
 use crate::builtins::functions::transducers::transducer;
-use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{Arity, CombinatorKind, Known};
 use crate::collection::seq::to_vector;
 use crate::context::{Context, Function};
@@ -55,11 +55,6 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("pmap", Category::Core, "2+", "(pmap f coll …)", "map, with the tool calls of all items at the same time.", pmap).form("(pmap f coll) or (pmap f c1 c2 ...)").known(Known::Pmap),
     callback("pcalls", Category::Core, "0+", "(pcalls f …)", "The results of functions without arguments, called at the same time.", pcalls),
     direct("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path).known(Known::Path),
-    host("%tool-call", Category::Internal, "0+", "(tool/call {:server s :tool t :args {}})", "Calls a tool of an upstream.", HostFunction::ToolCall).known(Known::ToolCall),
-    host("%tool-call!", Category::Internal, "0+", "(tool/call! {:server s :tool t :args {}})", "The value of a tool of an upstream.", HostFunction::ToolCallValue).known(Known::ToolCallValue),
-    host("%tool", Category::Internal, "1+", "(tool/name {})", "Calls a tool that the host granted.", HostFunction::Tool).known(Known::GrantedTool),
-    host("budget/remaining", Category::Interop, "0", "(budget/remaining)", "A map of what the program may still use: :upstream-calls, the number of tool calls left.", HostFunction::Budget).known(Known::Budget),
-    host("%tool-servers", Category::Internal, "0", "(tool/servers)", "The configured upstreams.", HostFunction::Servers).known(Known::ToolServers),
 ];
 
 /// The rows of functions over one collection.

@@ -1,4 +1,4 @@
-//! Builtins that make functions of functions (`comp`, `partial`, `memoize`), and `apply`.
+//! Builtins on functions as values: `comp`, `partial`, `memoize`, `apply`, `identity` and others.
 
 use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, direct};
@@ -33,7 +33,12 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("memoize", Category::Core, "1", "(memoize f)", "f, which is called once for the same arguments.", memoize),
     direct("comparator", Category::Core, "1", "(comparator pred)", "pred itself: every comparator may be a predicate.", |cx, arguments| callable(cx, "comparator", take(&mut arguments[0]))),
     callback("apply", Category::Core, "2+", "(apply f arg … args)", "Calls f with the arguments and the items of args.", apply).known(Known::Apply),
+    direct("identity", Category::Core, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
 ];
+
+fn identity(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(take(&mut arguments[0]))
+}
 
 fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
     let items = List::taken(cx, arguments)?;

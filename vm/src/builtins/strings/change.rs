@@ -77,7 +77,8 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
     let mut graphemes = Graphemes::from_start(cx.read(text)?);
     while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
-        let (hash, symbol) = (crate::value::string::hash_text(grapheme), cx.symbols.find(grapheme));
+        let (hash, symbol) =
+            (crate::value::relation::text_hash::hash_text(grapheme), cx.symbols.find(grapheme));
         let row = map.find_text(cx, grapheme, hash, symbol)?;
         match row {
             Some(row) => write_display(cx, &mut buffer, map.value(row))?,

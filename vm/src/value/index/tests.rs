@@ -4,7 +4,7 @@ use super::slots::PROBES;
 use super::{Entry, Index};
 use crate::value::Value;
 use crate::value::relation::hash::hash_value;
-use crate::value::string::hash_text;
+use crate::value::relation::text_hash::hash_text;
 use crate::value::testing::with_store;
 use std::cell::Cell;
 use std::cmp::Ordering;

@@ -65,7 +65,7 @@ fn hash_at(cx: &Store, value: &Value, depth: u32, seen: &mut u64) -> u32 {
         Value::Tool(symbol) => mix(cx.symbols.hash(*symbol), 13),
         Value::Builtin(builtin) => mix(builtin.index() as u32, 14),
         Value::BigInt(node) => node.get().iter_u32_digits().take(WIDTH).fold(15, mix),
-        Value::Regex(node) => mix(crate::value::string::hash_text(node.pattern()), 16),
+        Value::Regex(node) => mix(super::text_hash::hash_text(node.pattern()), 16),
         Value::LocalDate(date) => mix(date.epoch_day() as u32, 23),
         Value::DateTime(date_time) => mix_wide(date_time.micros(), 24),
         Value::Duration(duration) => mix_wide(duration.millis(), 25),

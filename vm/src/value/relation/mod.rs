@@ -4,3 +4,4 @@ pub mod equal;
 pub mod hash;
 pub mod order;
 pub(crate) mod sort;
+pub(crate) mod text_hash;

@@ -12,7 +12,8 @@ use crate::value::relation::hash::hash_value;
 use crate::value::relation::order::{
     compare_keys, compare_text, compare_with_keyword, compare_with_text, pay_bytes,
 };
-use crate::value::string::{SHORT_TEXT, StringNode, hash_text};
+use crate::value::relation::text_hash::hash_text;
+use crate::value::string::{SHORT_TEXT, StringNode};
 use crate::value::symbol::Symbol;
 use crate::value::{Store, Value};
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! Reads how `ptc` logs in at a server: `{"scheme": "oauth", …}` in the `auth` of an entry, and the blocks about OAuth that
-//! hosts write.
+//! Reads how `ptc` logs in at a server: `{"scheme": "oauth", …}` in the `auth` of an entry, and the blocks about OAuth
+//! that hosts write.
 
 use super::emit::unknown_binding;
 use crate::config::entry::EntryReader;

@@ -1,6 +1,5 @@
-//! Reads the keys of an entry for a remote MCP server: address, headers, TLS, proxy, login, placeholders of hosts.
+//! Reads the keys of an entry for a remote MCP server: address, headers, TLS, proxy, login.
 
-use super::HOST_ADDRESSES;
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};
 use crate::{HttpProtocol, HttpSpec};
@@ -74,36 +73,6 @@ impl EntryReader<'_> {
         Ok(Some(url))
     }
 
-    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if it leads to another machine.
-    fn host_address(&self, entry: &Map<String, Value>, has_auth: bool) -> Result<Option<Url>, ConfigError> {
-        let keys = HOST_ADDRESSES.map(|(key, _)| key);
-        let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
-        let Some(text) = self.string(entry, key)? else { return Ok(None) };
-        let text = self.host_value(&[key], text)?;
-        for secret in names::in_text(&text) {
-            self.protect(&[key], "the secret in url", &secret);
-        }
-        let wrong = |what: &str| Err(self.about(&[key], what));
-        let url = match Url::parse(&text) {
-            Ok(url) => url,
-            Err(why) => return wrong(&format!("has malformed url: {why}; write https://host/path")),
-        };
-        if !matches!(url.scheme(), "http" | "https") {
-            return wrong(&format!("url has unsupported URL scheme {}; use https://", url.scheme()));
-        }
-        let is_near = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        if url.scheme() == "http" && !is_near {
-            let what = match has_auth {
-                true => "url sends a secret over http://, where everybody on the way reads it; use https://",
-                false => {
-                    "url uses http:// to another machine, so others on the way can read and change calls; use https://"
-                }
-            };
-            self.unprotected.borrow_mut().push(self.about(&[key], what));
-        }
-        Ok(Some(url))
-    }
-
     /// The `headers` of a host's entry; true if one of them is a secret.
     fn host_headers(&self, entry: &Map<String, Value>, headers: &mut Headers) -> Result<bool, ConfigError> {
         let given = match entry.get(HOST_HEADERS) {
@@ -148,28 +117,5 @@ impl EntryReader<'_> {
             any_secret |= is_secret;
         }
         Ok(any_secret)
-    }
-
-    /// A text of a host's entry with its placeholders filled. Where a host would ask its user
-    /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
-    pub(in crate::config) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
-        const ASKS: &str = "${input:";
-        let mut text = text.to_owned();
-        while let Some(start) = text.find(ASKS) {
-            let Some(end) = text[start..].find('}') else { break };
-            let input = text[start + ASKS.len()..start + end].to_owned();
-            let letter =
-                |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
-            let variable: String = input.chars().map(letter).collect();
-            if (self.variables)(&variable).is_none() {
-                let what = format!(
-                    "asks its host for the input \"{input}\", which ptc cannot ask for; set the environment variable \
-                    {variable} instead"
-                );
-                return Err(self.about(path, &what));
-            }
-            text.replace_range(start..=start + end, &format!("${{{variable}}}"));
-        }
-        self.filled(path, &text)
     }
 }

@@ -1,5 +1,4 @@
-//! Holds the session that a server has with this client, renews a lost one once for all requests, and delays requests
-//! until the server has received `initialized`.
+//! The session that a server has with this client: a lost one is renewed once for all requests.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -89,30 +88,5 @@ impl SessionKeeper {
 
     fn lock(&self) -> MutexGuard<'_, KeeperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Holds requests back until the server has received `initialized`: each message is a request of HTTP, and the next may
-/// overtake it.
-pub(super) struct ListenGate(watch::Sender<bool>);
-
-impl ListenGate {
-    pub(super) fn new() -> ListenGate {
-        ListenGate(watch::Sender::new(true))
-    }
-
-    pub(super) fn close(&self) {
-        self.0.send_replace(false);
-    }
-
-    pub(super) fn open(&self) {
-        self.0.send_replace(true);
-    }
-
-    pub(super) async fn pass(&self) {
-        if !*self.0.borrow() {
-            // The sender is this very value.
-            let _ = self.0.subscribe().wait_for(|is_open| *is_open).await;
-        }
     }
 }

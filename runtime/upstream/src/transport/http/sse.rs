@@ -1,11 +1,11 @@
-//! HTTP with one stream of events (SSE), the predecessor of Streamable HTTP: the server names an address for messages, and
-//! everything that it says arrives in the stream. The stream is the session: its end is the end of the connection.
+//! HTTP with one stream of events (SSE), the predecessor of Streamable HTTP: the server names an address for messages,
+//! and everything that it says arrives in the stream. The stream is the session: its end is the end of the connection.
 
 use super::events::{EventStream, ServerSentEvent};
+use super::gate::ListenGate;
 use super::incoming;
 use super::life::Life;
 use super::metadata::MessageHeaders;
-use super::session::ListenGate;
 use super::streamable::is_events;
 use super::wire::HttpWire;
 use crate::jsonrpc::error::METHOD_NOT_FOUND;

@@ -2,12 +2,13 @@
 //! renews lost sessions.
 
 use super::events::{EventStream, ServerSentEvent};
+use super::gate::ListenGate;
 use super::incoming;
 use super::life::Life;
 use super::listener;
 use super::metadata::{MessageHeaders, session_of};
 use super::refusal::HttpRefusal;
-use super::session::{HttpSession, ListenGate, SessionKeeper};
+use super::session::{HttpSession, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::jsonrpc::error::shorten;
 use crate::jsonrpc::message::{self, Incoming};

@@ -22,7 +22,7 @@ mod spec;
 mod stderr;
 
 pub use attached::{ATTACHED, AttachedSpec};
-pub use guardian::{Guardian, forget_companion, spawn_companion};
+pub use guardian::Guardian;
 pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};
 

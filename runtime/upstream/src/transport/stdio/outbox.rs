@@ -1,9 +1,9 @@
 //! The bounded queue of frames to one server.
 //!
 //! Requests with arguments wait for room before they enter, and are removed when their caller gives up. Everything else
-//! is small and goes first: questions of the protocol, a few at a time, and what the server itself causes (answers to its
-//! requests, notices of cancelled calls). The latter is dropped beyond a bound, so a server that does not read gets no
-//! queue for it.
+//! is small and goes first: questions of the protocol, a few at a time, and what the server itself causes (answers to
+//! its requests, notices of cancelled calls). The latter is dropped beyond a bound, so a server that does not read gets
+//! no queue for it.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,0 +1,97 @@
+//! A server as its callers see it: the trait [`Upstream`], with the state that it reports.
+
+use crate::{CallLimits, CallResult, CallingClient, ServerRequest, StartUnderWay, UpstreamFault};
+use ptc_calls::tools::{ServerText, ToolList};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The state of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// Configured, not started yet.
+    Idle,
+    /// Handshake or first listing under way.
+    Starting,
+    /// Takes calls.
+    Ready,
+    /// It crashed; calls are refused until the recovery window has passed.
+    BackingOff,
+    /// It could not start; the next call after the recovery window tries again.
+    Failed,
+    /// It waits for a login; the next call after that starts it.
+    LoginRequired,
+    /// Shut down.
+    Stopped,
+}
+
+impl UpstreamState {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UpstreamState::Idle => "idle",
+            UpstreamState::Starting => "starting",
+            UpstreamState::Ready => "ready",
+            UpstreamState::BackingOff => "backing off",
+            UpstreamState::Failed => "failed",
+            UpstreamState::LoginRequired => "login required",
+            UpstreamState::Stopped => "stopped",
+        }
+    }
+}
+
+/// A snapshot of one upstream.
+#[derive(Clone, Debug)]
+pub struct UpstreamStatus {
+    /// Its state.
+    pub state: UpstreamState,
+    /// Why it is not ready, when that is known.
+    pub error: Option<ServerText>,
+    /// How long the last successful start took, handshake and listing included.
+    pub start_duration: Option<Duration>,
+    /// The start that is under way.
+    pub starting: Option<StartUnderWay>,
+    /// `name version` as the server reported them.
+    pub server_info: Option<String>,
+    /// Negotiated version of the protocol.
+    pub protocol: Option<String>,
+}
+
+/// A server with tools that programs can call. It may be a process, a remote server, a plain JSON service or a
+/// set of local tools.
+#[async_trait::async_trait]
+pub trait Upstream: Send + Sync {
+    /// Configured name.
+    fn name(&self) -> &Arc<str>;
+
+    /// Configured description.
+    fn description(&self) -> Option<&str>;
+
+    /// Its state.
+    fn status(&self) -> UpstreamStatus;
+
+    /// True if it takes calls at once.
+    fn is_ready(&self) -> bool {
+        self.status().state == UpstreamState::Ready
+    }
+
+    /// Configured limits of calls.
+    fn limits(&self) -> &CallLimits;
+
+    /// The last tool list; `None` until one was loaded. The same as in the catalog.
+    fn tools(&self) -> Option<Arc<ToolList>>;
+
+    /// The connection of this caller, where each caller has one of its own.
+    fn for_caller(&self, _caller: Option<&CallingClient>) -> Option<Arc<dyn Upstream>> {
+        None
+    }
+
+    /// Starts it if necessary and waits until it takes calls. Concurrent callers share one start.
+    async fn start(&self) -> Result<(), UpstreamFault>;
+
+    /// Calls a tool or another target. Starts the upstream if its recovery window allows that. Dropping the
+    /// future cancels the call at the server.
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault>;
+
+    /// Shuts it down for good; calls in flight fail.
+    async fn stop(&self);
+}

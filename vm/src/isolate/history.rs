@@ -1,0 +1,33 @@
+//! Shifts results of earlier programs through history names (`*1`, `*2`).
+
+use super::Isolate;
+use super::names::GlobalKey;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+
+impl Isolate {
+    /// Shifts the values of `names` (of the user namespace, newest first) by one, and gives the first of them what
+    /// `build` makes of the result of the program that ran last. The value of the last name is dropped.
+    ///
+    /// # Errors
+    /// Those of `build`, before anything is shifted; memory.
+    pub fn push_history(
+        &mut self,
+        names: &[&str],
+        build: impl FnOnce(&mut Context, &Value) -> Result<Value>,
+    ) -> Result<()> {
+        self.scope(|world, _| {
+            let mut pushed = build(&mut world.cx, &world.result)?;
+            for name in names {
+                let symbol = world.cx.symbols.intern(name);
+                let slot = world.slots.slot(&mut world.globals, GlobalKey { namespace: None, name: symbol });
+                let old = world.globals.get(slot).cloned();
+                world.globals.set(slot, pushed, &world.cx.functions);
+                let Some(old) = old else { break };
+                pushed = old;
+            }
+            Ok(())
+        })
+    }
+}
