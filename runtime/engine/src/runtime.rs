@@ -35,7 +35,7 @@ use ptc_calls::run::outcome::{Failure, Outcome};
 use ptc_calls::run::watcher::RunWatcher;
 use ptc_calls::state::ShapeMemory;
 use ptc_calls::tools::{Catalog, ServerNames, ServerText, SharedCatalog, ToolList, UpstreamTool};
-use ptc_upstream::config::{ServerEntry, Startup};
+use ptc_upstream::config::ServerEntry;
 use ptc_upstream::{ClientFeatures, ServerRelay, UpstreamState};
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -391,21 +391,13 @@ impl Runtime {
         startup::check(&servers)?;
         let mut configured = self.inner.configured.locked();
         let mut upstreams = Upstreams::clone(&self.inner.broker.upstreams());
-        let mut changes = Reconfigured::default();
         configured.guard(&self.inner.supervision.guardian, &servers);
-        let is_gone = |name: &&Arc<str>| !servers.iter().any(|entry| entry.name == **name);
-        changes.removed = configured.entries.keys().filter(is_gone).cloned().collect();
-        for name in &changes.removed {
-            configured.entries.remove(name);
-            upstreams.remove(name);
-        }
-        let is_new = |entry: &ServerEntry| match configured.entries.get(&entry.name) {
-            Some(old) => !old.is_as_written(entry),
-            None => true,
-        };
-        let new: Vec<ServerEntry> = servers.into_iter().filter(is_new).collect();
+        let (changes, new) = configured.replace(servers);
         if changes.removed.is_empty() && new.is_empty() {
             return Ok(changes);
+        }
+        for name in &changes.removed {
+            upstreams.remove(name);
         }
         let catalog = self
             .inner
@@ -413,22 +405,8 @@ impl Runtime {
             .catalog()
             .reconfigure(&changes.removed, described(&new, &self.inner.supervision.config.secrets));
         let mut starting = Vec::new();
-        for mut entry in new {
-            // The start of the runtime is over; a server that is added later may start late.
-            (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
+        for entry in new {
             let name = entry.name.clone();
-            match configured.entries.insert(name.clone(), entry.clone()) {
-                Some(old) => {
-                    let (before, now) = (old.transport.describe(), entry.transport.describe());
-                    if before.starts_with("https://") && now.starts_with("http://") {
-                        tracing::warn!(
-                            "the edited configuration reaches {name} over http:// in place of https://"
-                        );
-                    }
-                    changes.changed.push(name.clone());
-                }
-                None => changes.added.push(name.clone()),
-            }
             let (upstream, at_once) = self.inner.supervision.supervise(entry, &catalog);
             starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
             upstreams.insert(name, upstream);

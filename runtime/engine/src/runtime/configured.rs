@@ -1,10 +1,9 @@
-//! Holds the entries of the configured servers, starts the guardian that ends their processes, and defines the list of
-//! changes after a reconfiguration.
+//! The configured servers: their entries, with what a new configuration changes in them.
 
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_upstream::Guardian;
-use ptc_upstream::config::ServerEntry;
+use ptc_upstream::config::{ServerEntry, Startup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +20,39 @@ impl Configured {
         if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
             tasks::spawn(TaskOwner::Process, Guardian::keep(Arc::downgrade(guardian)));
         }
+    }
+
+    /// Puts these servers in the place of those in effect. Gives the changes, and the new and changed entries.
+    pub(super) fn replace(&mut self, servers: Vec<ServerEntry>) -> (Reconfigured, Vec<ServerEntry>) {
+        let mut changes = Reconfigured::default();
+        let is_gone = |name: &&Arc<str>| !servers.iter().any(|entry| entry.name == **name);
+        changes.removed = self.entries.keys().filter(is_gone).cloned().collect();
+        for name in &changes.removed {
+            self.entries.remove(name);
+        }
+        let is_new = |entry: &ServerEntry| match self.entries.get(&entry.name) {
+            Some(old) => !old.is_as_written(entry),
+            None => true,
+        };
+        let mut new: Vec<ServerEntry> = servers.into_iter().filter(is_new).collect();
+        for entry in &mut new {
+            // The start of the runtime is over; a server that is added later may start late.
+            (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
+            let name = &entry.name;
+            match self.entries.insert(name.clone(), entry.clone()) {
+                Some(old) => {
+                    let (before, now) = (old.transport.describe(), entry.transport.describe());
+                    if before.starts_with("https://") && now.starts_with("http://") {
+                        tracing::warn!(
+                            "the edited configuration reaches {name} over http:// in place of https://"
+                        );
+                    }
+                    changes.changed.push(name.clone());
+                }
+                None => changes.added.push(name.clone()),
+            }
+        }
+        (changes, new)
     }
 }
 
