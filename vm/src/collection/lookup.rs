@@ -1,5 +1,5 @@
 //! Reading and replacing one element of a collection by its key: the rules shared by `get`, `get-in`,
-//! `assoc`, `find`, destructuring and calls of collections.
+//! `assoc`, `assoc-in`, `find`, destructuring and calls of collections.
 
 use super::seq;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Shows the calls that wait for a person's approval on the page, and passes on the decision about one.
+//! Shows on the page the calls that wait for a person's approval, and passes on the decision about one.
 
 use super::html::Html;
 use super::{Viewer, hidden};

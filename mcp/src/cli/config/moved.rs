@@ -1,5 +1,5 @@
-//! Servers that a client starts itself although `ptc` serves the same tools: finds them for `ptc install`, moves them
-//! into the configuration of `ptc`, and moves them back.
+//! Finds the servers that a client starts itself; `ptc install --replace` moves them into the configuration of `ptc`,
+//! and `--undo` moves them back from a record.
 
 use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;

@@ -1,5 +1,5 @@
 //! Makes the transducers of `map`, `filter`, `take` and others, and has the builtins that use them: `transduce`,
-//! `into`, `sequence`, `completing`, `reduced`.
+//! `into`, `sequence`, `completing`, `reduced` and others.
 
 use crate::builtins::collections::partitions::positive;
 use crate::builtins::functions::callbacks::{callable, collection, key_function};

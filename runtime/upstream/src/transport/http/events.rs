@@ -1,4 +1,5 @@
-//! Parses a stream of server-sent events, as the HTML standard defines them, within a size limit.
+//! Reads server-sent events (HTML standard) from a body: data beyond a size limit goes to a file or is skipped; a
+//! stream that broke can be resumed.
 
 use super::super::pace::Pace;
 use bytes::Bytes;

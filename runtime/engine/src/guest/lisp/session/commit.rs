@@ -1,5 +1,5 @@
-//! Commits a successful program of a session, unless limits of the session refuse it: its result becomes `*1`, its
-//! definitions are stored.
+//! Commits a successful program of a session within its limits: stores its definitions and its result as `*1` (a
+//! preview of a large one), and makes the environment of the next program. Failures become `*e`.
 
 use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,
