@@ -56,11 +56,11 @@ pub fn echo(
             out.extend_from_slice(br#","result":{"content":[{"type":"text","text":"3"}],"isError":false}}"#);
             out.push(b'\n');
             if out.len() >= ENOUGH_OUTPUT {
-                output.send(std::mem::replace(&mut out, Vec::with_capacity(2 * ENOUGH_OUTPUT)));
+                output.send(&mut out);
             }
         }
         if !out.is_empty() {
-            output.send(std::mem::replace(&mut out, Vec::with_capacity(2 * ENOUGH_OUTPUT)));
+            output.send(&mut out);
         }
     }
     output.finish_blocking();

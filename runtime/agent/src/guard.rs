@@ -1,5 +1,5 @@
-//! Decides after each round whether an agent goes on; the default guard stops it when a call of the round may have
-//! changed something.
+//! Decides after each round but the last whether an agent goes on; the default guard stops it when a call of the round
+//! may have changed something.
 //!
 //! If a program changed something and did not finish, a second try could repeat the change. So a guard looks at the
 //! calls of each round that is not the last one.

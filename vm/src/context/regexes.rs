@@ -1,4 +1,4 @@
-//! Caches the compiled patterns of an isolate.
+//! Caches the compiled patterns of a run.
 
 use crate::fault::{Fault, Result};
 use crate::memory::Meter;
@@ -7,10 +7,10 @@ use ptc_regex::{Pattern, PatternError, Searches};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Number of compiled patterns cached per isolate.
+/// Number of compiled patterns that a run caches.
 const CACHED: usize = 32;
 
-/// The compiled patterns of an isolate, the most recently used last.
+/// The compiled patterns of a run, the most recently used last.
 #[derive(Default)]
 pub(crate) struct RegexCache {
     rows: Vec<Rc<RegexNode>>,

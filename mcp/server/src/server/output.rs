@@ -9,6 +9,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// Bytes that a client may be behind before we stop reading its requests.
 const MAX_BEHIND: usize = 16 << 20;
 
+/// Most bytes that a buffer has room for before the next message.
+const MOST_ROOM: usize = 64 << 10;
+
 /// The sending side.
 #[derive(Debug)]
 pub struct Output {
@@ -41,11 +44,13 @@ impl Output {
         Ok(Output { sender, state, finished })
     }
 
-    /// Queues bytes, if there are any; never waits.
-    pub fn send(&self, bytes: Vec<u8>) {
-        if bytes.is_empty() {
+    /// Queues the bytes of a buffer, if there are any; never waits. The buffer is left empty, with room for as many again.
+    pub fn send(&self, buffer: &mut Vec<u8>) {
+        if buffer.is_empty() {
             return;
         }
+        let room = buffer.len().min(MOST_ROOM);
+        let bytes = std::mem::replace(buffer, Vec::with_capacity(room));
         self.state.behind.fetch_add(bytes.len(), Ordering::AcqRel);
         if self.sender.send(bytes).is_err() {
             self.state.closed.store(true, Ordering::Release);

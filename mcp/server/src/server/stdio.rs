@@ -12,7 +12,6 @@ use crate::protocol::FrameError;
 use crate::redact::RedactingWriter;
 use crate::tools::Facts;
 use std::io::{self, Read, Write};
-use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -101,11 +100,11 @@ impl Loop<'_> {
                 () = &mut stop, if open => self.connection.close(),
             }
             self.take_what_is_there(input);
-            self.output.send(take(self.connection.outbox()));
+            self.output.send(self.connection.outbox());
             // Unread answers must not pile up: then neither more requests nor more jobs are started.
             self.connection.hold(!self.output.has_room());
         }
-        self.output.send(take(self.connection.outbox()));
+        self.output.send(self.connection.outbox());
     }
 
     /// True when a request would be taken now.
@@ -148,7 +147,7 @@ impl Loop<'_> {
                 return;
             }
             if self.connection.outbox().len() >= ENOUGH_OUTPUT {
-                self.output.send(take(self.connection.outbox()));
+                self.output.send(self.connection.outbox());
             }
             next = end;
         }

@@ -141,7 +141,7 @@ async fn collected(job: &FarmJob) -> Result<(), Abort> {
                 break;
             }
             written += answers.len() as u64;
-            output.send(answers.concat());
+            output.send(&mut answers.concat());
             while !output.has_room() && !output.is_closed() {
                 output.progress().await;
             }

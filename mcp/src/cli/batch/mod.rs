@@ -242,7 +242,7 @@ impl BatchRun<'_> {
 
     fn flush(&mut self) {
         if self.answers.ready() > 0 {
-            self.output.send(self.answers.take());
+            self.output.send(&mut self.answers.take());
         }
     }
 }

@@ -100,18 +100,20 @@ impl Recipient {
         Recipient { watcher: Some(watcher), reported, calls_ended: 0, interrupt, secrets }
     }
 
-    /// Ends a run: cancels its calls that are under way, completes its outcome, and delivers it with secrets redacted.
-    /// Only the first end of a run counts. Never panics: a watcher that does gets no more lines and calls, but still the
-    /// whole outcome.
+    /// Ends a run: cancels its calls that are under way, completes its outcome, and delivers it with secrets redacted,
+    /// after the lines and calls that are new to the watcher. Only the first end of a run counts. Never panics: a watcher
+    /// that does gets no more lines and calls, but still the whole outcome.
     pub fn finish(&mut self, account: &RunAccount, mut outcome: Outcome) {
         if self.watcher.is_none() {
             return;
         }
+        let answered = account.calls_answered();
         account.cancel_calls();
         if let (Some(mut reported), Some(watcher)) = (self.reported.take(), &mut self.watcher) {
             let calls = account.calls_ended_after(reported.calls);
             contain(|| reported.deliver(&mut **watcher, &self.secrets, &outcome.prints, calls));
         }
+        contain(|| self.calls_ended(answered));
         outcome.complete(account);
         if let Some(journal) = account.journal() {
             journal.outcome(OutcomeRecord::from(&outcome));
@@ -129,9 +131,11 @@ impl Recipient {
 
     /// Delivers lines and calls that are new to the watcher; `calls` returns those after the first `n`.
     pub fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
-        let (Some(reported), Some(watcher)) = (&mut self.reported, &mut self.watcher) else { return };
+        // Taken out: a watcher that panics gets no more lines and calls.
+        let (Some(mut reported), Some(watcher)) = (self.reported.take(), &mut self.watcher) else { return };
         let calls = calls(reported.calls);
         reported.deliver(&mut **watcher, &self.secrets, lines, calls);
+        self.reported = Some(reported);
     }
 
     /// Gives the watcher a view of the run, and the run the listener of the watcher.

@@ -99,11 +99,11 @@ async fn go_through(
                 () = account.more_calls_answered() => None,
                 ended = &mut work => Some(Ok(ended)),
             };
-            recipient.follow(&[], |known| account.calls_ended_after(known));
-            recipient.calls_ended(account.calls_answered());
             if let Some(ended) = ended {
                 break ended;
             }
+            recipient.follow(&[], |known| account.calls_ended_after(known));
+            recipient.calls_ended(account.calls_answered());
         }
     };
     ended.unwrap_or_else(|kind| interrupted(kind, account.limits()))

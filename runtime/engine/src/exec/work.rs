@@ -102,27 +102,27 @@ impl Task for Work {
         if self.account.is_overdue(Instant::now()) {
             self.account.interrupt(InterruptKind::Deadline);
         }
-        let progress = guest.advance();
-        if self.recipient.follows() {
-            self.recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
-        }
-        self.recipient.calls_ended(self.account.calls_answered());
-        match progress {
-            Progress::Ready => Needs::Turn,
-            Progress::Waiting => {
-                self.waits = true;
-                let held = self.live_bytes() + self.account.held_bytes();
-                self.recipient.suspended(held);
-                Needs::Reply
-            }
+        match guest.advance() {
+            Progress::Ready => {}
+            Progress::Waiting => self.waits = true,
             Progress::Finished(outcome) => {
                 self.recipient.finish(&self.account, *outcome);
                 if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
                     guest.close();
                 }
-                Needs::Nothing
+                return Needs::Nothing;
             }
         }
+        if self.recipient.follows() {
+            self.recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
+        }
+        self.recipient.calls_ended(self.account.calls_answered());
+        if !self.waits {
+            return Needs::Turn;
+        }
+        let held = self.live_bytes() + self.account.held_bytes();
+        self.recipient.suspended(held);
+        Needs::Reply
     }
 
     fn abandon(&mut self, message: &str) -> Needs {

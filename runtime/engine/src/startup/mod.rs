@@ -1,4 +1,4 @@
-//! Starts the servers of a runtime in parallel under their start-up policies, until it stops them.
+//! Starts the servers of a runtime in parallel under their start-up policies, and stops them with the runtime.
 //!
 //! [`StartPolicy::of_program`] compiles a program to find the servers that it may call.
 //!

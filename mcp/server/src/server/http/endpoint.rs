@@ -356,6 +356,12 @@ impl Post<'_> {
             },
         };
         let is_call = matches!(&message, Message::Request { method: "tools/call", .. });
+        // Its token may have been revoked while its request was read.
+        if is_call && self.holder.is_revoked() {
+            let ticket = Ticket::without_record(id, era);
+            self.handler.refuse(ticket, RefusalReason::Cancelled, REVOKED, &mut buffer);
+            return Answer::Done(buffer.answer(accepted));
+        }
         if is_call && let Some((most, wait)) = self.refused {
             let seconds = reply::seconds(wait);
             let message = format!(
@@ -389,11 +395,6 @@ impl Post<'_> {
             }
         };
         match action {
-            // Its token may have been revoked while its request was read.
-            Action::Run(call) if self.holder.is_revoked() => {
-                self.handler.refuse(call.ticket, RefusalReason::Cancelled, REVOKED, &mut buffer);
-                Answer::Done(buffer.answer(accepted))
-            }
             Action::Run(call) => {
                 let place = (server, self.holder);
                 let begun =

@@ -1,6 +1,7 @@
 //! Server-sent events: encodes messages as events, and streams notifications that the tool list or a task has changed.
 //!
-//! The only unsolicited notification is that the tool list has changed, and one is as good as ten. So the
+//! Apart from tasks that a client follows, the only unsolicited notification is that the tool list has changed, and one
+//! is as good as ten. So the
 //! number of the list is the id of an event, and nothing has to be stored for a client that reconnects: it is
 //! notified when the last number it saw is not the current one. Which list that is follows from the token that
 //! is valid now. So a stream also notifies when the token gets other servers, and it ends with the token.
