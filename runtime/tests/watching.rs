@@ -81,6 +81,29 @@ async fn a_program_of_a_session_is_followed_like_any_other() {
     assert_eq!(seen, ["one", "call number", "two", "3"]);
 }
 
+#[tokio::test]
+async fn the_next_program_of_a_session_waits_for_the_end_of_a_cancelled_one_whenever_it_ends() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let session = runtime.session(SessionLimits::default());
+    for _ in 0..3_000 {
+        let (watcher, mut events) = watched();
+        session
+            .submit("(loop [] (recur))", options(), None, watcher)
+            .expect("nothing else runs there")
+            .cancel();
+        // The server asks both once. It may end before, between and after the two.
+        let permit = loop {
+            match session.acquire() {
+                Ok(permit) => break permit,
+                Err(_) => assert!(session.acquire_after_cancel().is_some(), "it was cancelled"),
+            }
+        };
+        drop(permit);
+        assert_eq!(ended(&mut events).await.result.unwrap_err().reason, Reason::Cancelled);
+    }
+    runtime.shutdown().await;
+}
+
 async fn ended(events: &mut UnboundedReceiver<Event>) -> Outcome {
     loop {
         if let Event::Ended(outcome) = events.recv().await.expect("an outcome") {
@@ -213,7 +236,7 @@ async fn a_watcher_that_breaks_gets_its_outcome_and_its_worker_goes_on() {
             let (sender, mut outcomes) = unbounded_channel();
             runtime.base().submit(program, options(), Box::new(Broken(breaks_at, sender)));
             let outcome = outcomes.recv().await.expect("an outcome");
-            let ended = outcome.result.map_or_else(|failure| failure.message.into(), |answer| answer.text);
+            let ended = outcome.result.map_or_else(|failure| failure.message, |answer| answer.text);
             let expected = match breaks_its_run.contains(&breaks_at) {
                 true => "internal defect: out of order",
                 false => ending,

@@ -38,7 +38,7 @@ struct SessionShared {
     is_taken: AtomicBool,
     /// Notifies that the permit was released.
     released: Notify,
-    /// The running program.
+    /// The program that has the permit, or had it last.
     running: Mutex<Option<Submitted>>,
     /// The environment that its programs run in.
     lisp: Mutex<Arc<Lisp>>,
@@ -47,6 +47,18 @@ struct SessionShared {
 }
 
 impl SessionShared {
+    /// Takes the permit if it is free.
+    fn take(self: &Arc<SessionShared>) -> Option<SessionPermit> {
+        if self.is_taken.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        // A lock that is held means that the last program ends while it is entered, maybe on this thread.
+        if let Ok(mut running) = self.running.try_lock() {
+            *running = None;
+        }
+        Some(SessionPermit { shared: self.clone() })
+    }
+
     fn lisp(&self) -> Arc<Lisp> {
         self.lisp.locked().clone()
     }
@@ -73,10 +85,7 @@ pub struct SessionPermit {
 
 impl Drop for SessionPermit {
     fn drop(&mut self) {
-        // A lock that is held here means that a new program is being entered, which replaces this one.
-        if let Ok(mut running) = self.shared.running.try_lock() {
-            *running = None;
-        }
+        // The program stays known: a client that has just cancelled it may ask for the permit meanwhile.
         self.shared.is_taken.store(false, Ordering::Release);
         self.shared.released.notify_waiters();
     }
@@ -102,13 +111,11 @@ impl Session {
     /// Something else is under way.
     #[doc(hidden)]
     pub fn acquire(&self) -> Result<SessionPermit, SessionBusy> {
-        match self.shared.is_taken.swap(true, Ordering::AcqRel) {
-            false => Ok(SessionPermit { shared: self.shared.clone() }),
-            true => Err(SessionBusy),
-        }
+        self.shared.take().ok_or(SessionBusy)
     }
 
-    /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
+    /// Waits for the permit after cancelling the program that has it; `None` when that was not cancelled. A program that
+    /// has ended since then counts, so a caller that was refused before is not refused again.
     #[doc(hidden)]
     pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
         let is_cancelled = {
@@ -120,8 +127,8 @@ impl Session {
             loop {
                 // Registered before the check, so that no notification is missed.
                 let released = shared.released.notified();
-                if !shared.is_taken.swap(true, Ordering::AcqRel) {
-                    return SessionPermit { shared: shared.clone() };
+                if let Some(permit) = shared.take() {
+                    return permit;
                 }
                 released.await;
             }
