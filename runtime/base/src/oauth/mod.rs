@@ -36,4 +36,4 @@ pub(crate) use server::discovery::metadata_addresses;
 pub use server::metadata::{AuthorizationServer, ProtectedResource};
 pub use settings::{ConfiguredClient, Grant, IdentityProvider, LoginIdentity, LoginOptions, OAuthSettings};
 pub use store::TokenStore;
-pub use store::stored::LoginFacts;
+pub use store::stored::{LoginFacts, LoginId};

@@ -6,6 +6,7 @@ use ptc_tests::processes::eventually;
 use ptc_tests::serve::Server;
 use serde_json::json;
 use std::fs::File;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,20 +26,45 @@ fn make_due(user: &User) {
     });
 }
 
-#[test]
-fn a_logout_and_another_login_reach_a_running_server() {
-    // A server with sessions: each belongs to the token with which it began.
-    let server = OAuthServer::answering(Habits::default(), |server, asked: &Asked| {
+/// A server with sessions: each belongs to the token with which it began. Counts the requests that name a session with
+/// the token of another one.
+fn with_sessions() -> (OAuthServer, Arc<AtomicUsize>) {
+    let foreign = Arc::new(AtomicUsize::new(0));
+    let count = foreign.clone();
+    let server = OAuthServer::answering(Habits::default(), move |server, asked: &Asked| {
         let reply = server.usual(asked);
         let token = asked.header("authorization").unwrap_or_default().replace("Bearer ", "");
         match (asked.json()["method"].as_str(), asked.header("mcp-session-id")) {
             (Some("initialize"), _) => Some(reply.header("mcp-session-id", &format!("session-{token}"))),
             (_, Some(session)) if !token.is_empty() && session != format!("session-{token}") => {
+                count.fetch_add(1, Ordering::Relaxed);
                 Some(Reply::status(403))
             }
             _ => Some(reply),
         }
     });
+    (server, foreign)
+}
+
+#[test]
+fn a_token_that_ends_after_another_login_starts_another_session() {
+    let (server, foreign) = with_sessions();
+    let user = User::of(&server);
+    assert_eq!(user.login(&[]).code, Some(0));
+    let mut serve = serve(&user);
+    for _ in 0..3 {
+        assert_eq!(serve.text(CALL), "[true nil]");
+        // The server may still use the first login when it learns that its token has ended.
+        server.end_access();
+        assert_eq!(user.login(&[]).code, Some(0));
+        assert_eq!(serve.text(CALL), "[true nil]");
+    }
+    assert_eq!((serve.end(), foreign.load(Ordering::Relaxed)), (Some(0), 0));
+}
+
+#[test]
+fn a_logout_and_another_login_reach_a_running_server() {
+    let (server, foreign) = with_sessions();
     let user = User::of(&server);
     assert_eq!(user.login(&[]).code, Some(0));
     let mut serve = serve(&user);
@@ -56,7 +82,7 @@ fn a_logout_and_another_login_reach_a_running_server() {
     eventually("the logout is known", || serve.text(CALL) == "[false :login_required]");
     assert_eq!(user.login(&[]).code, Some(0));
     assert_eq!(serve.text(CALL), "[true nil]");
-    assert_eq!(serve.end(), Some(0));
+    assert_eq!((serve.end(), foreign.load(Ordering::Relaxed)), (Some(0), 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::Discovered;
 use crate::oauth::server::token::Tokens;
-use crate::oauth::store::stored::{StoredLogin, now};
+use crate::oauth::store::stored::{LoginId, StoredLogin, now};
 use crate::oauth::{OAuthFault, random};
 
 /// The login with new tokens. Without a new refresh token, the old one stays (RFC 6749, section 6).
@@ -56,7 +56,7 @@ impl Inner {
             obtained_at,
             expires_at: tokens.expires_in.map(|seconds| obtained_at.saturating_add(seconds)),
             refreshed_at: None,
-            id: random::unregistered()?.expose().to_owned(),
+            id: LoginId::new(random::unregistered()?.expose()),
         })
     }
 }

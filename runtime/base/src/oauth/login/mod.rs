@@ -20,7 +20,7 @@ use crate::oauth::server::discovery;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault};
 use crate::oauth::settings::{Grant, LoginIdentity, LoginOptions, OAuthSettings};
-use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
+use crate::oauth::store::stored::{LoginFacts, LoginId, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark};
 use crate::panics::{contained, panic_text};
 use crate::secrets::{Credential, SecretRegistry};
@@ -70,19 +70,6 @@ struct Current {
     /// What the stored login was recognised by when it was read.
     mark: Option<LoginMark>,
     login: Option<Arc<StoredLogin>>,
-    /// Counts logins by people: another login may be that of another account.
-    logins: u64,
-}
-
-impl Current {
-    /// Replaces the login.
-    fn set(&mut self, login: Option<Arc<StoredLogin>>) {
-        let id = |login: &Option<Arc<StoredLogin>>| login.as_ref().map(|login| login.id.clone());
-        if login.is_some() && id(&login) != id(&self.login) {
-            self.logins += 1;
-        }
-        self.login = login;
-    }
 }
 
 /// What the server said last.
@@ -123,6 +110,11 @@ impl AccessToken {
     /// The value of the Authorization header.
     pub fn header(&self) -> Credential {
         Credential::composed(format!("Bearer {}", self.0.access.expose()))
+    }
+
+    /// The login: that of another one may belong to another account.
+    pub fn login(&self) -> &LoginId {
+        &self.0.id
     }
 }
 
@@ -171,12 +163,6 @@ impl ServerLogin {
         // The clock of this machine may be wrong: the server decides.
         let newer = self.renewed(Some(login.clone()), Cause::Early).await.unwrap_or(login);
         Some(AccessToken(newer))
-    }
-
-    /// Counts the logins that people have made: after another one, sessions at the server belong to another account.
-    pub async fn logins(&self) -> u64 {
-        self.0.loaded().await;
-        self.0.current.read_locked().logins
     }
 
     /// Handles a 401: the token for another try, if there is one that the server has not refused.
@@ -342,7 +328,7 @@ impl Inner {
                 let mut current = self.current.write_locked();
                 // A renewal may have been faster.
                 if current.looked == known.looked {
-                    current.set(stored.map(|stored| self.adopted(stored)));
+                    current.login = stored.map(|stored| self.adopted(stored));
                     current.looked = Some(Instant::now());
                     current.mark = mark;
                 }
@@ -370,7 +356,7 @@ impl Inner {
     pub(super) fn use_login(&self, login: StoredLogin) -> Arc<StoredLogin> {
         let login = self.adopted(login);
         let mut current = self.current.write_locked();
-        current.set(Some(login.clone()));
+        current.login = Some(login.clone());
         (current.looked, current.mark) = (Some(Instant::now()), None);
         drop(current);
         self.seen.locked().verdict = None;

@@ -10,6 +10,7 @@ use crate::oauth::OAuthFault;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault, Tokens};
+use crate::oauth::settings::Grant;
 use crate::oauth::store::stored::{StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginLock, TokenStore};
 use crate::secrets::Credential;
@@ -153,7 +154,11 @@ impl Inner {
         }
         if self.settings.grant.is_unattended() {
             let change = LoginChange::begin()?;
-            let login = self.unattended(&change).await?;
+            let mut login = self.unattended(&change).await?;
+            if let (Grant::ClientCredentials, Some(stored)) = (self.settings.grant, stored) {
+                // The client is the account, so sessions at the server go on.
+                login.id = stored.id;
+            }
             return self.save(renewal, store, login, lock).await;
         }
         match stored {

@@ -5,16 +5,27 @@ use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{Client, ClientMethod, ClientOrigin};
 use crate::secrets::{Credential, SecretRegistry};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest time before its end that a token is renewed.
 const EARLIEST_RENEWAL: u64 = 60;
 
+/// Identifies a login by a person: renewals keep it, another login has another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginId(Arc<str>);
+
+impl LoginId {
+    /// A name that is random, or read from a file.
+    pub(in crate::oauth) fn new(id: &str) -> LoginId {
+        LoginId(id.into())
+    }
+}
+
 /// The login at one server. It holds secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub(in crate::oauth) struct StoredLogin {
-    /// Random for each login by a person; renewals keep it.
-    pub(in crate::oauth) id: String,
+    pub(in crate::oauth) id: LoginId,
     /// The address of the server.
     pub(in crate::oauth) server: String,
     /// The caller whose login it is; `None`: the operator.
@@ -125,7 +136,7 @@ impl StoredLogin {
         let client = &self.client;
         let is_configured = client.origin == ClientOrigin::Configured;
         json!({
-            "version": 1, "id": self.id,
+            "version": 1, "id": &*self.id.0,
             "server": self.server, "owner": self.owner, "resource": self.resource, "issuer": self.issuer,
             "token_endpoint": self.token_endpoint, "revocation_endpoint": self.revocation_endpoint,
             "named_by": self.named_by,
@@ -154,7 +165,7 @@ impl StoredLogin {
         let client = &json["client"];
         Some(StoredLogin {
             // Absent in files of earlier versions.
-            id: text(&json["id"]).unwrap_or_default(),
+            id: LoginId::new(json["id"].as_str().unwrap_or_default()),
             server: text(&json["server"])?,
             owner: text(&json["owner"]),
             resource: text(&json["resource"])?,
@@ -188,7 +199,7 @@ pub(in crate::oauth) mod tests {
 
     pub(in crate::oauth) fn login() -> StoredLogin {
         StoredLogin {
-            id: "login-1".into(),
+            id: LoginId::new("login-1"),
             server: "https://h/mcp".into(),
             owner: None,
             resource: "https://h/mcp".into(),

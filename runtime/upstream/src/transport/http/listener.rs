@@ -4,6 +4,7 @@ use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::metadata::MessageHeaders;
 use super::streamable::{RESUME_PAUSE, Streamable, is_events};
+use super::wire::{Answered, SendFault};
 use crate::jsonrpc::message;
 use ptc_base::net::{Method, StatusCode};
 use std::sync::Arc;
@@ -23,10 +24,10 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
     loop {
         let session = channel.sessions.current();
         let from = before.as_ref().and_then(EventStream::last_id);
-        let metadata = MessageHeaders::events(&channel.wire.headers, from)
-            .session(session.id.as_deref(), session.revision.as_deref());
+        let metadata = MessageHeaders::events(&channel.wire.headers, from).session(&session);
         let is_gap = !is_first && from.is_none();
-        match channel.wire.send(Method::GET, metadata.headers(), None).await {
+        let sent = channel.wire.send(Method::GET, metadata, None).await;
+        match sent.map(|Answered { response, .. }| response) {
             Ok(response) if is_events(&response) => {
                 let mut stream = match before.take() {
                     Some(before) => EventStream::resumed(response.body, before),
@@ -55,7 +56,13 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
                 tracing::debug!(upstream = channel.events.server(), status = %response.status, "no stream of events");
                 return;
             }
-            Err(_) => pause = longer(pause),
+            Err(SendFault::OtherLogin) => {
+                // The next call begins another session.
+                before = None;
+                channel.sessions.changed(session.generation).await;
+                continue;
+            }
+            Err(SendFault::Net(_)) => pause = longer(pause),
         }
         tokio::select! {
             () = sleep(pause) => {}

@@ -1,10 +1,12 @@
 //! Builds the HTTP headers of a message: content types, session, revision, and what a request repeats in them.
 
+use super::session::HttpSession;
 use crate::ServerRequest;
 use crate::request::{Era, Mirrored};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ptc_base::net::{HeaderName, Headers, Response};
+use ptc_base::oauth::LoginId;
 use ptc_calls::run::trace::TraceContext;
 
 const ACCEPT: HeaderName = HeaderName::from_static("accept");
@@ -24,13 +26,35 @@ pub(super) fn session_of(response: &Response) -> Option<&str> {
     response.header(SESSION).filter(|id| !id.is_empty() && id.len() <= LONGEST_SESSION)
 }
 
+/// Whose token a request may carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TokenLimit {
+    /// That of any login.
+    Any,
+    /// Only that of the login with which its session began; `None`: without a token.
+    Session(Option<LoginId>),
+}
+
+impl TokenLimit {
+    /// True where the token of this login may be sent.
+    pub(super) fn allows(&self, login: &LoginId) -> bool {
+        match self {
+            TokenLimit::Any => true,
+            TokenLimit::Session(began) => began.as_ref() == Some(login),
+        }
+    }
+}
+
 /// Builds the headers of one request.
-pub(super) struct MessageHeaders(Headers);
+pub(super) struct MessageHeaders {
+    headers: Headers,
+    token: TokenLimit,
+}
 
 impl MessageHeaders {
     /// For a message that is posted.
     pub(super) fn post(configured: &Headers) -> MessageHeaders {
-        let mut metadata = MessageHeaders(configured.clone());
+        let mut metadata = MessageHeaders::plain(configured);
         metadata.set(CONTENT_TYPE, "application/json");
         metadata.set(ACCEPT, "application/json, text/event-stream");
         metadata
@@ -38,7 +62,7 @@ impl MessageHeaders {
 
     /// For a request for a stream of events, from an event on.
     pub(super) fn events(configured: &Headers, from: Option<&str>) -> MessageHeaders {
-        let mut metadata = MessageHeaders(configured.clone());
+        let mut metadata = MessageHeaders::plain(configured);
         metadata.set(ACCEPT, "text/event-stream");
         if let Some(id) = from {
             metadata.set(LAST_EVENT_ID, id);
@@ -48,15 +72,16 @@ impl MessageHeaders {
 
     /// For the end of a session.
     pub(super) fn plain(configured: &Headers) -> MessageHeaders {
-        MessageHeaders(configured.clone())
+        MessageHeaders { headers: configured.clone(), token: TokenLimit::Any }
     }
 
-    /// Adds the session and the negotiated revision.
-    pub(super) fn session(mut self, id: Option<&str>, revision: Option<&str>) -> MessageHeaders {
-        if let Some(id) = id {
+    /// Adds the session and the negotiated revision. The request then carries no token of another login.
+    pub(super) fn session(mut self, session: &HttpSession) -> MessageHeaders {
+        if let Some(id) = &session.id {
             self.set(HeaderName::from_static(SESSION), id);
+            self.token = TokenLimit::Session(session.login.clone());
         }
-        if let Some(revision) = revision.filter(|revision| !revision.is_empty()) {
+        if let Some(revision) = session.revision.as_deref().filter(|revision| !revision.is_empty()) {
             self.set(REVISION, revision);
         }
         self
@@ -88,13 +113,20 @@ impl MessageHeaders {
         self
     }
 
-    pub(super) fn headers(&self) -> &Headers {
-        &self.0
+    /// Limits the token to that of the login with which the session of the address began.
+    pub(super) fn in_session_of(mut self, login: Option<LoginId>) -> MessageHeaders {
+        self.token = TokenLimit::Session(login);
+        self
+    }
+
+    /// The headers, and the token that may join them.
+    pub(super) fn into_parts(self) -> (Headers, TokenLimit) {
+        (self.headers, self.token)
     }
 
     /// Sets a header. A value that no header can carry is left out: the server reports what is missing.
     fn set(&mut self, name: HeaderName, value: &str) {
-        if let Err(why) = self.0.set(name.clone(), value) {
+        if let Err(why) = self.headers.set(name.clone(), value) {
             tracing::debug!(header = name.as_str(), "{why}");
         }
     }

@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use ptc_base::oauth::LoginId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -10,6 +11,8 @@ use tokio::sync::watch;
 pub(super) struct HttpSession {
     /// `None`: the server has no sessions.
     pub(super) id: Option<Arc<str>>,
+    /// The login with whose token it began; `None`: without a token.
+    pub(super) login: Option<LoginId>,
     /// The negotiated revision, once there is one.
     pub(super) revision: Option<Arc<str>>,
     /// Its number among the sessions of this connection.
@@ -45,10 +48,11 @@ impl SessionKeeper {
     }
 
     /// `initialize` with these parameters was answered.
-    pub(super) fn begin(&self, greeting: &str, id: Option<&str>) {
+    pub(super) fn begin(&self, greeting: &str, id: Option<&str>, login: Option<LoginId>) {
         let mut state = self.lock();
         state.greeting = Some(greeting.into());
         state.session.id = id.map(Arc::from);
+        state.session.login = login;
     }
 
     /// The revision was agreed on.
@@ -57,10 +61,10 @@ impl SessionKeeper {
     }
 
     /// There is another session, of the same revision.
-    pub(super) fn renewed(&self, id: Option<&str>) {
+    pub(super) fn renewed(&self, id: Option<Arc<str>>, login: Option<LoginId>) {
         let generation = {
             let mut state = self.lock();
-            state.session.id = id.map(Arc::from);
+            (state.session.id, state.session.login) = (id, login);
             state.session.generation += 1;
             state.renewal = None;
             state.session.generation

@@ -7,7 +7,7 @@ use super::incoming;
 use super::life::Life;
 use super::metadata::MessageHeaders;
 use super::streamable::is_events;
-use super::wire::HttpWire;
+use super::wire::{Answered, HttpWire, SendFault};
 use crate::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::jsonrpc::message::{self, OversizeKind};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
@@ -15,6 +15,7 @@ use crate::request::Era;
 use crate::transport::ServerEvents;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use ptc_base::net::{Method, Payload};
+use ptc_base::oauth::LoginId;
 use ptc_base::spill::{RawSpill, SpillStore};
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
@@ -36,6 +37,8 @@ const RECEIPT: usize = 4_096;
 pub(super) struct SseChannel {
     /// Where messages are posted to.
     wire: HttpWire,
+    /// The login with whose token the stream was opened.
+    login: Option<LoginId>,
     events: Arc<ServerEvents>,
     life: Arc<Life>,
     calls: Mutex<HashMap<u64, CallInFlight>>,
@@ -60,8 +63,7 @@ impl SseChannel {
         life: Arc<Life>,
     ) -> Result<Arc<SseChannel>, UpstreamFault> {
         let metadata = MessageHeaders::events(&wire.headers, None);
-        let sent = wire.send(Method::GET, metadata.headers(), None).await;
-        let response = sent?;
+        let Answered { response, login } = wire.send(Method::GET, metadata, None).await?;
         if !response.status.is_success() {
             return Err(wire.refusal(response).await.fault(""));
         }
@@ -99,6 +101,7 @@ impl SseChannel {
         wire.url = url;
         let channel = Arc::new(SseChannel {
             wire,
+            login,
             events,
             life,
             calls: Mutex::default(),
@@ -226,7 +229,12 @@ impl SseChannel {
     }
 
     async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<(), UpstreamFault> {
-        let mut response = self.wire.send(Method::POST, metadata.headers(), Some(body)).await?;
+        let metadata = metadata.in_session_of(self.login.clone());
+        let sent = self.wire.send(Method::POST, metadata, Some(body)).await;
+        if let Err(fault @ SendFault::OtherLogin) = &sent {
+            self.life.end(fault.to_string(), false);
+        }
+        let Answered { mut response, .. } = sent?;
         if response.status.is_success() {
             response.body.beginning(RECEIPT).await;
             return Ok(());

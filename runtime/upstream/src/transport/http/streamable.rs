@@ -9,7 +9,7 @@ use super::listener;
 use super::metadata::{MessageHeaders, session_of};
 use super::refusal::HttpRefusal;
 use super::session::{HttpSession, SessionKeeper};
-use super::wire::{self, HttpWire};
+use super::wire::{self, Answered, HttpWire, SendFault};
 use crate::jsonrpc::error::shorten;
 use crate::jsonrpc::message::{self, Incoming};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a server may take to end a stream after the answer.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// Limit of the sessions in which one request is tried: a login may change meanwhile.
+const MOST_SESSIONS: usize = 5;
 
 /// The pause before a broken stream is resumed, unless the server sets one.
 pub(super) const RESUME_PAUSE: Duration = Duration::from_secs(1);
@@ -70,8 +73,6 @@ pub(super) struct Streamable {
     gate: ListenGate,
     next_id: AtomicU64,
     notices: Arc<Semaphore>,
-    /// The login of the requests so far: see [`HttpWire::logins`].
-    login: AtomicU64,
 }
 
 impl Streamable {
@@ -84,7 +85,6 @@ impl Streamable {
             gate: ListenGate::new(),
             next_id: AtomicU64::new(1),
             notices: Arc::new(Semaphore::new(NOTICES)),
-            login: AtomicU64::new(0),
         })
     }
 
@@ -104,32 +104,9 @@ impl Streamable {
         let notifies = matches!(request.envelope.era, Era::Handshake(_));
         let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
         let answer = async {
-            self.follow_login().await?;
-            let mut may_repeat = true;
-            let (response, session) = loop {
-                let session = match request.envelope.era {
-                    Era::Handshake(_) => self.sessions.current(),
-                    Era::Opening | Era::Stateless(_) => HttpSession::default(),
-                };
-                let metadata = MessageHeaders::post(&self.wire.headers)
-                    .session(session.id.as_deref(), session.revision.as_deref())
-                    .request(&request);
-                let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
-                let response = sent.map_err(|error| self.failed(&error))?;
-                if response.status.is_success() {
-                    break (response, session);
-                }
-                let refusal = self.wire.refusal(response).await;
-                if session.id.is_none() || !may_repeat || !refusal.is_lost_session() {
-                    return Err(self.refused(refusal));
-                }
-                // Nothing was executed: the server did not know the session.
-                may_repeat = false;
-                self.renew(session.generation).await?;
-            };
-            drop(body);
+            let (Answered { response, login }, session) = self.accepted(&request, body).await?;
             if let Some(greeting) = greeting {
-                self.sessions.begin(&greeting, session_of(&response));
+                self.sessions.begin(&greeting, session_of(&response), login);
             }
             let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
             self.answer(response, id, &request.sink, can_resume.then_some(session)).await
@@ -139,14 +116,36 @@ impl Streamable {
         answer.map(CallResult::Mcp)
     }
 
-    /// Renews a session that belongs to the account of an earlier login.
-    async fn follow_login(self: &Arc<Self>) -> Result<(), PostFailure> {
-        let login = self.wire.logins().await;
-        let session = self.sessions.current();
-        match login != self.login.swap(login, Ordering::Relaxed) && session.id.is_some() {
-            true => self.renew(session.generation).await,
-            false => Ok(()),
+    /// Posts a request until the server accepts it, and returns the session of the accepted one: another one where the
+    /// server has lost ours (once), or where it belongs to an earlier login.
+    async fn accepted(
+        self: &Arc<Self>,
+        request: &ServerRequest,
+        body: Payload,
+    ) -> Result<(Answered, HttpSession), PostFailure> {
+        let mut was_lost = false;
+        for _ in 0..MOST_SESSIONS {
+            let session = match request.envelope.era {
+                Era::Handshake(_) => self.sessions.current(),
+                Era::Opening | Era::Stateless(_) => HttpSession::default(),
+            };
+            let metadata = MessageHeaders::post(&self.wire.headers).session(&session).request(request);
+            // Where the loop goes on, nothing was executed.
+            match self.wire.send(Method::POST, metadata, Some(body.clone())).await {
+                Ok(answered) if answered.response.status.is_success() => return Ok((answered, session)),
+                Ok(Answered { response, .. }) => {
+                    let refusal = self.wire.refusal(response).await;
+                    if session.id.is_none() || was_lost || !refusal.is_lost_session() {
+                        return Err(self.refused(refusal));
+                    }
+                    was_lost = true;
+                }
+                Err(SendFault::Net(error)) => return Err(self.failed(&error)),
+                Err(SendFault::OtherLogin) => {}
+            }
+            self.renew(session.generation).await?;
         }
+        Err(PostFailure::Fault(SendFault::OtherLogin.into()))
     }
 
     /// The failure of a call that the server has refused.
@@ -254,16 +253,15 @@ impl Streamable {
     ) -> Result<EventStream, PostFailure> {
         loop {
             sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
-            let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id())
-                .session(session.id.as_deref(), session.revision.as_deref());
-            match self.wire.send(Method::GET, metadata.headers(), None).await {
-                Ok(response) if is_events(&response) => {
+            let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id()).session(session);
+            match self.wire.send(Method::GET, metadata, None).await {
+                Ok(Answered { response, .. }) if is_events(&response) => {
                     stream = EventStream::resumed(response.body, stream);
                     return Ok(stream);
                 }
-                Ok(_) => return Err(PostFailure::Broken(why)),
-                Err(error) if wire::is_gone(&error) => return Err(self.failed(&error)),
-                Err(_) => {}
+                Ok(_) | Err(SendFault::OtherLogin) => return Err(PostFailure::Broken(why)),
+                Err(SendFault::Net(error)) if wire::is_gone(&error) => return Err(self.failed(&error)),
+                Err(SendFault::Net(_)) => {}
             }
         }
     }
@@ -326,12 +324,12 @@ impl Streamable {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let body: Payload = message::request(id, "initialize", &greeting).into();
         let metadata = MessageHeaders::post(&self.wire.headers);
-        let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
-        let response = sent.map_err(|error| error.to_string())?;
+        let sent = self.wire.send(Method::POST, metadata, Some(body)).await;
+        let Answered { response, login } = sent.map_err(|fault| fault.to_string())?;
         if !response.status.is_success() {
             return Err(self.wire.refusal(response).await.words());
         }
-        let session = session_of(&response).map(str::to_owned);
+        let session: Option<Arc<str>> = session_of(&response).map(Arc::from);
         let answer = self.answer(response, id, &ResultSink::Inline { max_bytes: SMALL_ANSWER }, None).await;
         let answer = answer.map_err(|failure| failure.fault("initialize").to_string())?;
         let result: serde_json::Value =
@@ -340,9 +338,9 @@ impl Streamable {
         if agreed.as_deref().is_some_and(|agreed| result["protocolVersion"] != agreed) {
             return Err("the server speaks another revision now".to_owned());
         }
-        let next = HttpSession { id: session.as_deref().map(Arc::from), revision: agreed, generation: 0 };
+        let next = HttpSession { id: session, login, revision: agreed, generation: 0 };
         self.post(message::notification("notifications/initialized", None), &next).await;
-        self.sessions.renewed(session.as_deref());
+        self.sessions.renewed(next.id, next.login);
         // A server that lost the session may have other tools now.
         self.events.notification("notifications/tools/list_changed");
         Ok(())
@@ -392,11 +390,10 @@ impl Streamable {
 
     /// Posts a message without answer. Returns the response if the server accepted it.
     async fn begin_post(&self, text: String, session: &HttpSession) -> Option<Response> {
-        let metadata = MessageHeaders::post(&self.wire.headers)
-            .session(session.id.as_deref(), session.revision.as_deref());
+        let metadata = MessageHeaders::post(&self.wire.headers).session(session);
         let sent = timeout(PATIENCE, async {
-            let sent = self.wire.send(Method::POST, metadata.headers(), Some(text.into())).await;
-            let response = sent.map_err(|error| error.to_string())?;
+            let sent = self.wire.send(Method::POST, metadata, Some(text.into())).await;
+            let Answered { response, .. } = sent.map_err(|fault| fault.to_string())?;
             if response.status.is_success() {
                 return Ok(response);
             }
@@ -419,10 +416,9 @@ impl Streamable {
         if session.id.is_none() {
             return;
         }
-        let metadata = MessageHeaders::plain(&self.wire.headers)
-            .session(session.id.as_deref(), session.revision.as_deref());
+        let metadata = MessageHeaders::plain(&self.wire.headers).session(&session);
         // Servers may refuse this.
-        let _ = self.wire.send(Method::DELETE, metadata.headers(), None).await;
+        let _ = self.wire.send(Method::DELETE, metadata, None).await;
     }
 }
 

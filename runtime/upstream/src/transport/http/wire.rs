@@ -1,13 +1,15 @@
-//! Sends requests to one server with its configured headers and the token of its login; repeats a request that is
-//! refused with 401 once, with a new token.
+//! Sends requests to one server with the token of its login; repeats a request that is refused with 401 once, with a new
+//! token. No request that belongs to the session of one login carries the token of another.
 
+use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
-use crate::LoginNeed;
 use crate::transport::ServerEvents;
+use crate::{LoginNeed, UpstreamFault};
 use ptc_base::net::{
     HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Response, StatusCode, Url,
 };
-use ptc_base::oauth::{OAuthFault, ServerLogin};
+use ptc_base::oauth::{AccessToken, LoginId, OAuthFault, ServerLogin};
+use std::fmt;
 use std::sync::Arc;
 
 const AUTHORIZATION: HeaderName = HeaderName::from_static("authorization");
@@ -34,45 +36,79 @@ pub(super) enum LoginTrouble {
     Other(String),
 }
 
+/// A response of any status.
+pub(super) struct Answered {
+    pub(super) response: Response,
+    /// The login whose token the request carried.
+    pub(super) login: Option<LoginId>,
+}
+
+/// Why there is no response.
+pub(super) enum SendFault {
+    /// The network failed.
+    Net(NetError),
+    /// A person has logged in anew since the session of the request began. Nothing was sent, or the server has refused
+    /// the token of the earlier login.
+    OtherLogin,
+}
+
+impl From<SendFault> for UpstreamFault {
+    fn from(fault: SendFault) -> UpstreamFault {
+        match fault {
+            SendFault::Net(error) => error.into(),
+            SendFault::OtherLogin => UpstreamFault::Unavailable(fault.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for SendFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendFault::Net(error) => error.fmt(f),
+            SendFault::OtherLogin => f.write_str("the session belongs to an earlier login"),
+        }
+    }
+}
+
 impl HttpWire {
     pub(super) async fn send(
         &self,
         method: Method,
-        headers: &Headers,
+        metadata: MessageHeaders,
         body: Option<Payload>,
-    ) -> Result<Response, NetError> {
+    ) -> Result<Answered, SendFault> {
+        let (headers, limit) = metadata.into_parts();
         let Some(login) = &self.login else {
-            return self.client.send(method, &self.url, headers, body).await;
+            let sent = self.client.send(method, &self.url, &headers, body).await;
+            return sent.map(|response| Answered { response, login: None }).map_err(SendFault::Net);
         };
         let mut token = login.token().await;
         let mut is_renewed = false;
         loop {
             let mut headers = headers.clone();
+            let login_id = token.as_ref().map(AccessToken::login).cloned();
+            if login_id.as_ref().is_some_and(|login| !limit.allows(login)) {
+                return Err(SendFault::OtherLogin);
+            }
             if let Some(token) = &token {
                 // A token that no header can carry is one that the server refuses.
                 let _ = headers.set(AUTHORIZATION, token.header().expose());
             }
-            let response = self.client.send(method.clone(), &self.url, &headers, body.clone()).await?;
+            let sent = self.client.send(method.clone(), &self.url, &headers, body.clone()).await;
+            let response = sent.map_err(SendFault::Net)?;
+            let answered = |response| Ok(Answered { response, login: login_id });
             if response.status != StatusCode::UNAUTHORIZED {
-                return Ok(response);
+                return answered(response);
             }
             if is_renewed {
                 login.refused_again(&response);
-                return Ok(response);
+                return answered(response);
             }
             // Nothing was executed: the server did not look at the request.
             match login.refused(token.as_ref(), &response).await {
-                None => return Ok(response),
+                None => return answered(response),
                 newer => (token, is_renewed) = (newer, true),
             }
-        }
-    }
-
-    /// Counts the logins by people, of which the next request uses the last one; 0 without logins.
-    pub(super) async fn logins(&self) -> u64 {
-        match &self.login {
-            Some(login) => login.logins().await,
-            None => 0,
         }
     }
 
