@@ -4,6 +4,7 @@ mod agent;
 mod agent_limits;
 mod agent_troubles;
 mod async_runs;
+mod broken_watchers;
 mod common;
 mod conversations;
 mod dependencies;

@@ -7,7 +7,7 @@ use common::programs::{options, runtime_of};
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{CallRecord, Outcome};
-use ptc_calls::watcher::{RunView, RunWatcher};
+use ptc_calls::watcher::RunWatcher;
 use ptc_engine::session::SessionLimits;
 use ptc_engine::{Runtime, StartPolicy};
 use ptc_vm::Reason;
@@ -151,102 +151,6 @@ async fn a_cancelled_run_and_a_runtime_that_ends_give_an_outcome_too() {
     for events in [&mut events, &mut late_events] {
         assert_eq!(ended(events).await.result.unwrap_err().reason, Reason::Cancelled);
     }
-}
-
-/// The events of a run, each of which a watcher may break at.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum BreaksAt {
-    Entered,
-    Begun,
-    Suspended,
-    Resumed,
-    CallEnded,
-    Called,
-    Printed,
-    Ended,
-}
-
-struct Broken(BreaksAt, UnboundedSender<Outcome>);
-
-impl Broken {
-    fn hears(&self, event: BreaksAt) {
-        assert!(self.0 != event, "out of order");
-    }
-}
-
-impl RunWatcher for Broken {
-    fn entered(&mut self, _: RunView) {
-        self.hears(BreaksAt::Entered);
-    }
-
-    fn begun(&mut self) {
-        self.hears(BreaksAt::Begun);
-    }
-
-    fn suspended(&mut self, _: u64) {
-        self.hears(BreaksAt::Suspended);
-    }
-
-    fn resumed(&mut self) {
-        self.hears(BreaksAt::Resumed);
-    }
-
-    fn call_ended(&mut self, _: u64) {
-        self.hears(BreaksAt::CallEnded);
-    }
-
-    fn follows(&mut self) -> bool {
-        true
-    }
-
-    fn called(&mut self, _: &CallRecord) {
-        self.hears(BreaksAt::Called);
-    }
-
-    fn printed(&mut self, _: &str) {
-        self.hears(BreaksAt::Printed);
-    }
-
-    fn ended(self: Box<Self>, outcome: Outcome) {
-        let _ = self.1.send(outcome);
-        self.hears(BreaksAt::Ended);
-    }
-}
-
-#[tokio::test]
-async fn a_watcher_that_breaks_gets_its_outcome_and_its_worker_goes_on() {
-    use BreaksAt::{Begun, CallEnded, Called, Ended, Entered, Printed, Resumed, Suspended};
-    let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
-    // What is reported with the end breaks nothing: the program is over.
-    let rows: [(&str, &[BreaksAt], &str); 3] = [
-        (
-            "(println \"one\") (:ok (tool/call 'fake/number)) (println \"two\") 3",
-            &[Entered, Begun, Suspended, Resumed, Printed],
-            "3",
-        ),
-        (
-            "(:ok (tool/call 'fake/number)) (println \"one\") (println \"two\") 3",
-            &[Entered, Begun, Suspended, Resumed],
-            "3",
-        ),
-        ("(println \"one\") (fail \"two\")", &[Entered, Begun], "two"),
-    ];
-    for (program, breaks_its_run, ending) in rows {
-        for breaks_at in [Entered, Begun, Suspended, Resumed, CallEnded, Called, Printed, Ended] {
-            let (sender, mut outcomes) = unbounded_channel();
-            runtime.base().submit(program, options(), Box::new(Broken(breaks_at, sender)));
-            let outcome = outcomes.recv().await.expect("an outcome");
-            let ended = outcome.result.map_or_else(|failure| failure.message, |answer| answer.text);
-            let expected = match breaks_its_run.contains(&breaks_at) {
-                true => "internal defect: out of order",
-                false => ending,
-            };
-            assert_eq!(ended, expected, "{program} {breaks_at:?}");
-            assert!(outcomes.recv().await.is_none(), "one outcome: {program} {breaks_at:?}");
-            assert_eq!(common::programs::value(&runtime, "(+ 1 2)").await, "3", "{program} {breaks_at:?}");
-        }
-    }
-    runtime.shutdown().await;
 }
 
 /// The outcome of a program that runs on this thread.

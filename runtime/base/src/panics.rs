@@ -4,11 +4,21 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::thread;
 
 /// The text of a panic that was caught.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown")
+}
+
+/// Runs work that must not end its thread, and catches its panic. The caller does not use again what the work has
+/// changed, so a panic halfway through a change is not seen.
+///
+/// # Errors
+/// The panic, for [`panic_text`].
+pub fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
 }
 
 /// A future that catches its own panics, including those of its drop: work of an application must not end the
@@ -23,17 +33,17 @@ pub struct Contained<F: ?Sized>(Option<Pin<Box<F>>>);
 impl<F: ?Sized> Contained<F> {
     fn end(&mut self) {
         let work = self.0.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+        let _ = caught(|| drop(work));
     }
 }
 
 impl<F: Future + ?Sized> Future for Contained<F> {
-    type Output = std::thread::Result<F::Output>;
+    type Output = thread::Result<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Polled after its end, it is never ready.
         let Some(work) = &mut self.0 else { return Poll::Pending };
-        let polled = match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+        let polled = match caught(|| work.as_mut().poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => Ok(output),
             Err(panic) => Err(panic),

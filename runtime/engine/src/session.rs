@@ -17,7 +17,6 @@ use ptc_calls::run::outcome::{Failure, Outcome, Report};
 use ptc_calls::run::watcher::RunWatcher;
 use ptc_vm::{Class, Reason};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -35,28 +34,48 @@ pub struct Session {
 /// State that a session shares with work that is under way in it.
 struct SessionShared {
     state: Arc<SessionState>,
-    is_taken: AtomicBool,
+    permits: Mutex<Permits>,
     /// Notifies that the permit was released.
     released: Notify,
-    /// The program that has the permit, or had it last.
-    running: Mutex<Option<Submitted>>,
     /// The environment that its programs run in.
     lisp: Mutex<Arc<Lisp>>,
     queue: Arc<Queue>,
     worker: usize,
 }
 
+/// The permits of a session.
+#[derive(Default)]
+struct Permits {
+    /// One is out.
+    is_taken: bool,
+    /// The number of the last one.
+    last: u64,
+    /// The program that has the last one, or had it: a client that has just cancelled it may ask for the next permit.
+    program: Option<Submitted>,
+}
+
 impl SessionShared {
     /// Takes the permit if it is free.
     fn take(self: &Arc<SessionShared>) -> Option<SessionPermit> {
-        if self.is_taken.swap(true, Ordering::AcqRel) {
+        let mut permits = self.permits.locked();
+        if permits.is_taken {
             return None;
         }
-        // A lock that is held means that the last program ends while it is entered, maybe on this thread.
-        if let Ok(mut running) = self.running.try_lock() {
-            *running = None;
+        *permits = Permits { is_taken: true, last: permits.last + 1, program: None };
+        Some(SessionPermit { shared: self.clone(), number: permits.last })
+    }
+
+    /// Records the program of a permit. Not before it is queued, because it may end on this thread then.
+    fn record(&self, number: u64, program: &Submitted) {
+        let mut permits = self.permits.locked();
+        if permits.last == number {
+            permits.program = Some(program.clone());
         }
-        Some(SessionPermit { shared: self.clone() })
+        drop(permits);
+        if self.state.end().is_some() {
+            // The session was closed before it knew the program.
+            program.cancel();
+        }
     }
 
     fn lisp(&self) -> Arc<Lisp> {
@@ -81,12 +100,12 @@ impl std::error::Error for SessionBusy {}
 /// until it ends.
 pub struct SessionPermit {
     shared: Arc<SessionShared>,
+    number: u64,
 }
 
 impl Drop for SessionPermit {
     fn drop(&mut self) {
-        // The program stays known: a client that has just cancelled it may ask for the permit meanwhile.
-        self.shared.is_taken.store(false, Ordering::Release);
+        self.shared.permits.locked().is_taken = false;
         self.shared.released.notify_waiters();
     }
 }
@@ -95,9 +114,8 @@ impl Session {
     pub(crate) fn begin(lisp: Arc<Lisp>, queue: Arc<Queue>, worker: usize, limits: SessionLimits) -> Session {
         let shared = SessionShared {
             state: Arc::new(SessionState::new(limits)),
-            is_taken: AtomicBool::new(false),
+            permits: Mutex::default(),
             released: Notify::new(),
-            running: Mutex::default(),
             lisp: Mutex::new(lisp),
             queue,
             worker,
@@ -119,8 +137,8 @@ impl Session {
     #[doc(hidden)]
     pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
         let is_cancelled = {
-            let running = self.shared.running.locked();
-            running.as_ref().is_some_and(Submitted::is_cancelled)
+            let permits = self.shared.permits.locked();
+            permits.program.as_ref().is_some_and(Submitted::is_cancelled)
         };
         let shared = self.shared.clone();
         is_cancelled.then_some(async move {
@@ -177,19 +195,20 @@ impl Session {
 
     /// True while a program or change is under way.
     pub fn is_busy(&self) -> bool {
-        self.shared.is_taken.load(Ordering::Acquire)
+        self.shared.permits.locked().is_taken
     }
 
     /// Ends the session. A running program is cancelled and reports the reason. Has no effect on a session
     /// that has ended.
     #[doc(hidden)]
     pub fn close(&self, why: SessionEnd) {
-        let SessionShared { state, running, queue, worker, .. } = &*self.shared;
+        let SessionShared { state, permits, queue, worker, .. } = &*self.shared;
         if state.close(why) {
             return;
         }
-        if let Some(running) = &*running.locked() {
-            running.cancel();
+        let program = permits.locked().program.clone();
+        if let Some(program) = program {
+            program.cancel();
         }
         let state = state.clone();
         queue.on_worker(*worker, move || session::release(&state));
@@ -213,7 +232,7 @@ impl SessionPermit {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let shared = self.shared.clone();
-        let SessionShared { state, running, queue, worker, .. } = &*shared;
+        let SessionShared { state, queue, worker, .. } = &*shared;
         state.contents().attempts += 1;
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let run = SessionRun { state: state.clone(), accept };
@@ -221,12 +240,10 @@ impl SessionPermit {
         let make = Box::new(move |account, port, preemption| {
             Execution::begin(lisp, source, options, Some(run), account, port, preemption)
         });
+        let (number, worker) = (self.number, WorkerChoice::Worker(*worker));
         let watcher = SessionWatcher { watcher, permit: self };
-        // Held until the program is entered, so that it cannot replace the next one.
-        let mut running = running.locked();
-        let worker = WorkerChoice::Worker(*worker);
         let submitted = queue.submit(worker, limits, make, Box::new(watcher), since);
-        *running = Some(submitted.clone());
+        shared.record(number, &submitted);
         submitted
     }
 

@@ -7,11 +7,10 @@ use super::outcome::{CallRecord, Failure, Outcome};
 use super::release::{clean_call, clean_name, release};
 use super::totals::CallTotals;
 use crate::journal::OutcomeRecord;
-use ptc_base::panics::panic_text;
+use ptc_base::panics::{caught, panic_text};
 use ptc_base::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -262,7 +261,7 @@ impl Drop for Recipient {
 
 /// Calls a watcher at the end of its run, where a panic would end the thread that other runs share.
 fn contain(call: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+    if let Err(panic) = caught(call) {
         tracing::error!(panic = panic_text(&*panic), "the watcher of a run hit a defect");
     }
 }

@@ -10,10 +10,9 @@
 
 use corosensei::stack::DefaultStack;
 use corosensei::{CoroutineResult, Yielder};
-use ptc_base::panics::panic_text;
+use ptc_base::panics::{caught, panic_text};
 use ptc_vm::{Preempt, Preemption};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -211,7 +210,7 @@ fn end<T: Task>(mut coroutine: Coroutine<T>) {
 
 /// A panic ends only the program that caused it.
 fn guarded<T: Task>(task: &mut T) -> T::Done {
-    catch_unwind(AssertUnwindSafe(|| task.run())).unwrap_or_else(|panic| {
+    caught(|| task.run()).unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         tracing::error!(panic = text, "a program hit a defect");
         task.abandon(&format!("internal defect: {text}"))

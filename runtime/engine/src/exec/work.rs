@@ -7,11 +7,11 @@ use super::handle::RunHandle;
 use super::inbox::Inbox;
 use super::queue::QueuedRun;
 use crate::guest::{CallId, Guest, MakeGuest, Port, Progress, Reply};
+use ptc_base::panics::caught;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::{Failure, Outcome};
 use ptc_calls::run::watcher::Recipient;
 use ptc_vm::InterruptKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -128,7 +128,7 @@ impl Task for Work {
     fn abandon(&mut self, message: &str) -> Needs {
         self.recipient.finish(&self.account, Outcome::failed(Failure::defect(message)));
         if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
-            let freed = catch_unwind(AssertUnwindSafe(|| guest.close()));
+            let freed = caught(|| guest.close());
             if freed.is_err() {
                 tracing::error!("a defect while freeing a program");
             }

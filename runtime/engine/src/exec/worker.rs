@@ -11,11 +11,11 @@ use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
 use crate::guest::{CallId, Port, Reply};
 use ptc_base::memory;
+use ptc_base::panics::caught;
 use ptc_calls::run::RunId;
 use ptc_calls::run::account::RunAccount;
 use ptc_vm::InterruptKind;
 use std::collections::{BTreeSet, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -198,7 +198,7 @@ impl Worker {
                 self.watch(run);
             }
             WorkerMessage::Do(work) => {
-                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                if caught(work).is_err() {
                     tracing::error!("a defect in work on a worker's thread");
                 }
             }

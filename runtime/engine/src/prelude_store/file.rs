@@ -3,11 +3,11 @@
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::files::{self, FileLock, LinkRule};
+use ptc_base::panics::caught;
 use ptc_base::sync::Locked;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use std::cell::Cell;
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -141,7 +141,7 @@ pub fn takes_panics_for_damage() -> bool {
 /// The database trusts its pages and panics when they are inconsistent: that is an error of the file.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let outer = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
+    let done = caught(work);
     GUARDED.set(outer);
     done.unwrap_or_else(|_| {
         let path = path.display();

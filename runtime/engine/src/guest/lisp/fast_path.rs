@@ -12,12 +12,12 @@
 use super::Lisp;
 use super::pool::{self, Allowance, Prepared};
 use super::rendering::{self, may_have_media};
+use ptc_base::panics::caught;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Completion, Outcome, RenderedValue};
 use ptc_calls::run::release::release;
 use ptc_vm::print::{plain_into, pr_str_into};
 use ptc_vm::{Exit, Value};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ pub(crate) fn try_run<T>(
         pool::put(lisp, prepared);
         return None;
     }
-    let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));
+    let ran = caught(|| prepared.run(context, options));
     let Ok(true) = ran else {
         // A worker also handles defects; it reports them to the caller.
         prepared.program.set_tiny(None);
@@ -103,7 +103,7 @@ fn prepare(lisp: &Arc<Lisp>, source: &str, options: &RunOptions) -> Option<Box<P
         .get(allowance.key, source, lisp.broker.catalog())
         .filter(|program| program.is_tiny(options.caller_fuel))?;
     let load = || Prepared::new(lisp, source, program.clone(), options, allowance);
-    let prepared = catch_unwind(AssertUnwindSafe(load)).unwrap_or_default();
+    let prepared = caught(load).unwrap_or_default();
     if prepared.is_none() {
         // A program that does not load within the allowance is not tiny, and defects are left to a worker.
         program.set_tiny(None);

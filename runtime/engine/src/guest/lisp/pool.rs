@@ -7,11 +7,11 @@ use super::Lisp;
 use super::compile::run_budget;
 use super::prelude::Attached;
 use super::program_cache::{CachedProgram, ProgramKey};
+use ptc_base::panics::caught;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Outcome, RenderedValue};
 use ptc_vm::{Budget, Interrupt, Isolate, UnitId};
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 /// Isolates that a thread retains.
@@ -85,7 +85,7 @@ impl Prepared {
     /// Frees it. Logical bytes that remain on its account are a defect of the language core, not of the
     /// caller.
     pub(super) fn close(self) {
-        match catch_unwind(AssertUnwindSafe(|| self.isolate.close())) {
+        match caught(|| self.isolate.close()) {
             Ok(0) => {}
             Ok(leaked) => tracing::error!(leaked, "a program left bytes on its account"),
             Err(_) => tracing::error!("a defect while freeing a program"),
