@@ -49,6 +49,13 @@ impl<'a> ToolAnswer<'a> {
         let (log, summary) = (Vec::new(), CallSummary::default());
         ToolAnswer { is_error: false, content, structured: None, log, summary }
     }
+
+    /// Copies what is borrowed.
+    pub fn into_owned(self) -> ToolAnswer<'static> {
+        let ToolAnswer { is_error, content, structured, log, summary } = self;
+        let (content, summary) = (content.into_owned(), summary.into_owned());
+        ToolAnswer { is_error, content, structured, log, summary }
+    }
 }
 
 /// The content blocks of a result.

@@ -153,7 +153,7 @@ pub async fn run(args: ReplayArgs) -> Result<Exit, Abort> {
 fn whole(replayed: &Replayed) -> Result<serde_json::Value, Abort> {
     let outcome = serde_json::to_value(WholeOutcomeJson::from_outcome(&replayed.outcome));
     let mut whole = outcome.map_err(|error| Abort::from(std::io::Error::from(error)))?;
-    let difference = |it: &ptc_calls::journal::Difference| json!({ "what": it.what, "recorded": it.recorded, "now": it.now });
+    let difference = |it: &ptc_calls::journal::Difference| json!({ "what": it.what.name(), "recorded": it.recorded, "now": it.now });
     whole["replay"] = json!({
         "same": replayed.is_same(),
         "answered": replayed.answered,

@@ -6,12 +6,43 @@ use std::fmt;
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs: `result` (a value or an error), `prints`, `fuel`, `calls`.
-    pub what: &'static str,
+    /// What differs.
+    pub what: OutcomePart,
     /// As it was recorded.
     pub recorded: String,
     /// As it is now.
     pub now: String,
+}
+
+/// What is compared of two outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutcomePart {
+    /// The value, or the error.
+    Result,
+    /// The first line that differs.
+    Prints,
+    /// The work.
+    Fuel,
+    /// The number of calls.
+    Calls,
+}
+
+impl OutcomePart {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OutcomePart::Result => "result",
+            OutcomePart::Prints => "prints",
+            OutcomePart::Fuel => "fuel",
+            OutcomePart::Calls => "calls",
+        }
+    }
+}
+
+impl fmt::Display for OutcomePart {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
 }
 
 impl fmt::Display for Difference {
@@ -29,7 +60,7 @@ pub fn differences(recorded: &OutcomeRecord, now: &OutcomeRecord, costs: bool) -
             found.push(Difference { what, recorded, now });
         }
     };
-    compare("result", result(recorded), result(now));
+    compare(OutcomePart::Result, result(recorded), result(now));
     let (lines, lines_now) = (&recorded.prints, &now.prints);
     let at = lines.iter().zip(lines_now).position(|(line, line_now)| line != line_now);
     let at = at.or((lines.len() != lines_now.len()).then_some(lines.len().min(lines_now.len())));
@@ -38,12 +69,12 @@ pub fn differences(recorded: &OutcomeRecord, now: &OutcomeRecord, costs: bool) -
             Some(line) => format!("line {}: {line}", at + 1),
             None => format!("no line {}", at + 1),
         };
-        compare("prints", line(lines), line(lines_now));
+        compare(OutcomePart::Prints, line(lines), line(lines_now));
     }
     if costs {
         let fuel = |outcome: &OutcomeRecord| outcome.fuel.map_or("none".to_owned(), |fuel| fuel.to_string());
-        compare("fuel", fuel(recorded), fuel(now));
-        compare("calls", recorded.calls.to_string(), now.calls.to_string());
+        compare(OutcomePart::Fuel, fuel(recorded), fuel(now));
+        compare(OutcomePart::Calls, recorded.calls.to_string(), now.calls.to_string());
     }
     found
 }

@@ -24,7 +24,7 @@ mod replay;
 mod run_journal;
 
 pub use answer::{Answer, Content, raw_json};
-pub use compare::{Difference, differences};
+pub use compare::{Difference, OutcomePart, differences};
 pub use durable::TakenRun;
 pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
 pub use kept::{Keepable, RunKeeper};

@@ -5,10 +5,10 @@
 
 use super::client_requests::{ClientQuestion, ClientRequests};
 use super::parked::CallKey;
-use crate::answer::{CallSummary, Content, SessionEntry, TaskSummary};
+use crate::answer::Content;
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::Params;
-use crate::protocol::{LogMessage, Raw, RpcError};
+use crate::protocol::{Raw, RpcError};
 use crate::server::detached::{DetachedRun, Handle};
 use crate::server::gate::JobPermit;
 use crate::server::handler::{Handler, Ticket};
@@ -16,7 +16,6 @@ use crate::server::mailbox::{Event, Mailbox, Slot};
 use crate::server::progress::ProgressReporter;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_base::sync::Locked;
-use ptc_calls::outcome::Outcome;
 use ptc_calls::watcher::RunView;
 use ptc_upstream::{CallingClient, Offered, ProgressListener, ToolStep};
 use serde_json::value::RawValue;
@@ -63,7 +62,7 @@ enum RequestSlotState {
     /// The run goes on without its request.
     Detached(Arc<DetachedRun>),
     /// The run has ended. The answer is `None` after a defect, or once it was fetched.
-    Ended(Option<Box<StoredAnswer>>),
+    Ended(Option<Box<ToolAnswer<'static>>>),
 }
 
 impl PendingRequestSlot {
@@ -109,7 +108,7 @@ impl PendingRequestSlot {
                 request.ended(handler, answer);
             }
             RequestSlotState::Vacant => {
-                *state = RequestSlotState::Ended(answer.map(StoredAnswer::from_answer))
+                *state = RequestSlotState::Ended(answer.map(|answer| Box::new(answer.clone().into_owned())))
             }
             RequestSlotState::Detached(run) => {
                 drop(state);
@@ -210,7 +209,7 @@ impl InputRequiredCall {
             detached @ RequestSlotState::Detached(_) => *state = detached,
             RequestSlotState::Ended(stored) => {
                 drop(state);
-                request.ended(handler, stored.as_deref().map(StoredAnswer::answer).as_ref());
+                request.ended(handler, stored.as_deref());
             }
         }
     }
@@ -278,51 +277,6 @@ pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String,
 pub(in crate::server) fn input_required(requests: Map<String, Value>, state: String) -> ToolAnswer<'static> {
     let content = Content::InputRequired { requests: Box::new(requests), state: Some(state) };
     ToolAnswer::new(content)
-}
-
-/// The answer of a run that ended while no request waited for it.
-#[derive(Debug)]
-struct StoredAnswer {
-    is_error: bool,
-    content: Content<'static>,
-    structured: Option<Value>,
-    log: Vec<LogMessage>,
-    reason: Option<String>,
-    run: Option<Outcome>,
-    task: Option<Box<TaskSummary>>,
-    result_bytes: Option<u64>,
-    turn: Option<Box<SessionEntry>>,
-}
-
-impl StoredAnswer {
-    fn from_answer(answer: &ToolAnswer<'_>) -> Box<StoredAnswer> {
-        let ToolAnswer { is_error, content, structured, log, summary } = answer;
-        let CallSummary { reason, run, task, result_bytes, turn } = summary;
-        Box::new(StoredAnswer {
-            is_error: *is_error,
-            content: content.clone().into_owned(),
-            structured: structured.clone(),
-            log: log.clone(),
-            reason: reason.as_deref().map(Into::into),
-            run: run.cloned(),
-            task: task.clone(),
-            result_bytes: *result_bytes,
-            turn: turn.clone(),
-        })
-    }
-
-    fn answer(&self) -> ToolAnswer<'_> {
-        let StoredAnswer { is_error, content, structured, log, reason, run, task, result_bytes, turn } = self;
-        let summary = CallSummary {
-            reason: reason.as_deref().map(Into::into),
-            run: run.as_ref(),
-            task: task.clone(),
-            result_bytes: *result_bytes,
-            turn: turn.clone(),
-        };
-        let (is_error, content, structured) = (*is_error, content.clone(), structured.clone());
-        ToolAnswer { is_error, content, structured, log: log.clone(), summary }
-    }
 }
 
 /// Reports on a run to the request that waits for it. Dropping it frees the permit.
