@@ -14,6 +14,8 @@
 //! - [`spill`]: writes results that are too large to carry to files.
 //! - [`memory`]: gives memory back that nothing uses.
 //! - [`process`]: hides the process from programs that it starts; gives up rights of a thread.
+//! - [`strict_json`]: JSON without members that occur twice.
+//! - [`digest`]: SHA-256, and bytes as hexadecimal text.
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
 //! - [`tasks`]: spawned tasks and blocking work, each with an owner.
@@ -25,6 +27,7 @@ compile_error!(
     "ptc-runtime needs Unix: processes of servers, signals and permissions of files. On Windows, build it in WSL."
 );
 
+pub mod digest;
 pub mod files;
 pub mod jwt;
 pub mod memory;
@@ -35,5 +38,6 @@ pub mod process;
 pub mod secrets;
 pub mod spill;
 pub mod store;
+pub mod strict_json;
 pub mod sync;
 pub mod tasks;

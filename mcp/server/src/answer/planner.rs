@@ -2,6 +2,7 @@
 //! of the server's own model.
 
 use ptc_agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
+use ptc_base::digest::hex;
 use ptc_calls::CallTotals;
 use ptc_calls::metrics::PtcMetrics;
 use ptc_calls::outcome::CallRecord;
@@ -133,7 +134,7 @@ pub fn trace_id() -> String {
         };
         random.chunks_exact_mut(8).for_each(chance);
     }
-    random.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&random)
 }
 
 impl PlannerSummary {

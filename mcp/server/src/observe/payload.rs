@@ -1,5 +1,6 @@
 //! Payload policies: how much of programs, contexts and answers a record shows.
 
+use ptc_base::digest::sha256_hex;
 use ptc_base::secrets::{Cut, DocumentShape, SecretRegistry};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -39,9 +40,9 @@ impl PayloadPolicy {
     /// Shows a program, a script, or the text of an answer.
     pub fn text(self, text: &str, secrets: &SecretRegistry) -> Value {
         match self {
-            PayloadPolicy::None => json!({ "sha256": sha256(text.as_bytes()), "bytes": text.len() }),
+            PayloadPolicy::None => json!({ "sha256": sha256_hex(text.as_bytes()), "bytes": text.len() }),
             PayloadPolicy::Summary => json!({
-                "sha256": sha256(text.as_bytes()), "bytes": text.len(),
+                "sha256": sha256_hex(text.as_bytes()), "bytes": text.len(),
                 "preview": secrets.excerpt(text, Cut::Chars(PREVIEW_CHARS)),
             }),
             PayloadPolicy::Full => secrets.scrub(text).into(),
@@ -78,16 +79,6 @@ impl PayloadPolicy {
             PayloadPolicy::Full => lines.iter().map(|line| Value::from(secrets.scrub(line))).collect(),
         }
     }
-}
-
-/// SHA-256 in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
-}
-
-/// Two digits a byte.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Type of each member, and size of each collection.

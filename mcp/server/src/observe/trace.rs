@@ -4,11 +4,12 @@
 //! to bound their number.
 
 use super::entry::{CallEntry, timestamp};
-use super::payload::{PayloadPolicy, sha256};
+use super::payload::PayloadPolicy;
 use super::writer::{RecordSink, WriteOutcome, WrittenCall};
 use crate::answer::outcome::{call_fault, millis};
 use crate::answer::{PlannerRound, trace_id};
 use crate::redact::shapes;
+use ptc_base::digest::sha256_hex;
 use ptc_base::files;
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::outcome::CallRecord;
@@ -74,7 +75,7 @@ impl TraceFolder {
         self.rotate()?;
         let entry = &call.call.entry;
         let text = lines(call, self.policy, &self.secrets);
-        let hash = &sha256(entry.request_id.as_bytes())[..8];
+        let hash = &sha256_hex(entry.request_id.as_bytes())[..8];
         let mut ended = entry.ended;
         for _ in 0..NAMES_TRIED {
             let stem = format!("{}-{hash}", stem(ended));
@@ -154,7 +155,7 @@ fn traces(folder: &Path) -> io::Result<VecDeque<PathBuf>> {
 
 /// Finds the trace of a request that ended at this time, or else its newest one.
 pub fn find_trace(folder: &Path, request_id: &str, ended: Option<SystemTime>) -> Option<PathBuf> {
-    let part = format!("-{}-", &sha256(request_id.as_bytes())[..8]);
+    let part = format!("-{}-", &sha256_hex(request_id.as_bytes())[..8]);
     let begin = ended.map(stem).unwrap_or_default();
     let is_its = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());

@@ -1,11 +1,11 @@
 //! Log of sessions: one line for each program of a session, in one file for each server (`--turn-log-dir`).
 
 use super::entry::timestamp;
-use super::payload::hex;
 use super::writer::{RecordSink, WriteOutcome, WrittenCall};
 use crate::answer::SessionEntry;
 use crate::answer::outcome::{call_fault, millis};
 use crate::redact::shapes;
+use ptc_base::digest::hex;
 use ptc_base::files;
 use ptc_base::secrets::{CleanText, Cut, SecretRegistry};
 use serde_json::{Value, json};

@@ -11,10 +11,10 @@ use crate::observe::CallRecorder;
 use crate::observe::live::LiveCall;
 use crate::redact::visible_line;
 use crate::tools::session::SessionTable;
+use ptc_base::digest::{hex, sha256};
 use ptc_calls::outcome::{CallRecord, CallStatus};
 use ptc_calls::watcher::{OpenCallRecord, RunState};
 use ptc_vm::Span;
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -223,6 +223,5 @@ impl Page {
 }
 
 fn hash(text: &str) -> String {
-    let digest = digest(&SHA256, text.as_bytes());
-    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&sha256(text.as_bytes())[..8])
 }

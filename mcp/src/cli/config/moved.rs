@@ -5,6 +5,7 @@ use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{Host, HostFolders, Syntax};
 use crate::import::merge::{Fate, Import};
+use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, LinkRule};
 use ptc_server::console::exit::Abort;
 use ptc_server::redact;
@@ -169,8 +170,7 @@ impl Moved {
     fn path(client: &Path) -> Result<PathBuf, Abort> {
         let state = files::state_folder().ok_or_else(|| Abort::usage("HOME is not set"))?;
         let client = std::path::absolute(client)?;
-        let digest = ring::digest::digest(&ring::digest::SHA256, client.as_os_str().as_bytes());
-        let name: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&sha256(client.as_os_str().as_bytes())[..16]);
         Ok(state.join("moved").join(format!("{name}.json")))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! # Layout
 //!
-//! - [`UnverifiedToken`] (`token`): the parts of a token. `strict`: JSON without duplicate members.
+//! - [`UnverifiedToken`] (`token`): the parts of a token.
 //! - [`KeySet`] (`keys`): public keys (RFC 7517), and verification. [`Algorithm`] (`algorithm`): what they verify.
 //! - [`ClaimRules`] (`claims`): who must have issued a token, for whom, and when it is valid.
 //! - [`IssuerKeys`] (`issuer_keys`): fetches the keys of an issuer.
@@ -18,7 +18,6 @@ mod claims;
 mod fault;
 mod issuer_keys;
 mod keys;
-mod strict;
 mod token;
 
 pub use algorithm::Algorithm;

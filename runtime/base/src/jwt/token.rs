@@ -1,7 +1,7 @@
 //! Takes a token apart and checks its form; its signature and claims are not verified here.
 
 use super::fault::TokenFault;
-use super::strict;
+use crate::strict_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ impl<'t> UnverifiedToken<'t> {
         }
         let (signed, signature) = text.rsplit_once('.').ok_or(TokenFault::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenFault::Malformed)?;
-        let header = strict::object(&decoded(header)?).ok_or(TokenFault::Malformed)?;
+        let header = strict_json::object(&decoded(header)?).ok_or(TokenFault::Malformed)?;
         if header.contains_key("crit") {
             return Err(TokenFault::Critical);
         }
@@ -58,7 +58,7 @@ impl<'t> UnverifiedToken<'t> {
                 return Err(TokenFault::WrongType);
             }
         }
-        let claims = strict::object(&decoded(claims)?).ok_or(TokenFault::Malformed)?;
+        let claims = strict_json::object(&decoded(claims)?).ok_or(TokenFault::Malformed)?;
         let signature = decoded(signature)?;
         Ok(UnverifiedToken { signed, signature, algorithm, key_id, claims })
     }

@@ -1,10 +1,10 @@
 //! Makes values that cannot be guessed: states of authorization requests, and verifiers of PKCE with their challenges.
 
+use crate::digest::sha256;
 use crate::oauth::OAuthFault;
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Random bytes of a value: 43 letters of base64, the shortest verifier that PKCE allows.
@@ -25,7 +25,7 @@ pub(super) fn unregistered() -> Result<Credential, OAuthFault> {
 
 /// The challenge of a verifier by the method S256 (RFC 7636, section 4.2).
 pub(super) fn challenge(verifier: &Credential) -> String {
-    URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.expose().as_bytes()))
+    URL_SAFE_NO_PAD.encode(sha256(verifier.expose().as_bytes()))
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 //! lists and preludes, which many runs share, are in `shared` under their digests.
 
 use super::record::{Header, Record};
+use ptc_base::digest::sha256_hex;
 use ptc_base::files::{self, FileAccess, LinkRule, random};
 use ptc_base::sync::Locked;
 use std::any::Any;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Recorder {
 
     /// Stores bytes under their digest.
     pub fn store(&self, bytes: &[u8]) -> String {
-        let digest = digest(bytes);
+        let digest = sha256_hex(bytes);
         let path = self.0.folder.join("shared").join(&digest);
         if !path.exists() {
             let stored = files::replace(&path, bytes, LinkRule::Replace, FileAccess::Private);
@@ -101,15 +101,6 @@ impl Recorder {
         }
         digest
     }
-}
-
-/// SHA-256 in hexadecimal.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Date and time of UTC, which sort by name.

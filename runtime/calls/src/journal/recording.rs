@@ -1,7 +1,7 @@
 //! Reads the journal of a run from its file, from the lines of a session, or from the records of a store.
 
 use super::record::{Header, OutcomeRecord, Record};
-use super::recorder::digest;
+use ptc_base::digest::sha256_hex;
 use ptc_base::files;
 use std::collections::HashMap;
 use std::fmt;
@@ -138,14 +138,14 @@ impl Recording {
         if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(RecordingError(format!("{}: {name:?} is no digest", self.path.display())));
         }
-        if let Some(text) = self.texts.get(name).filter(|text| digest(text.as_bytes()) == name) {
+        if let Some(text) = self.texts.get(name).filter(|text| sha256_hex(text.as_bytes()) == name) {
             return Ok(text.clone());
         }
         let path = self.path.parent().unwrap_or(Path::new("")).join("shared").join(name);
         let text = files::read_text(&path).map_err(|error| {
             RecordingError(format!("{} needs {}: {error}", self.path.display(), path.display()))
         })?;
-        match digest(text.as_bytes()) == name {
+        match sha256_hex(text.as_bytes()) == name {
             true => Ok(text),
             false => Err(RecordingError(format!("{} is not what was recorded", path.display()))),
         }

@@ -7,8 +7,8 @@
 //! was relied on.
 
 use crate::tools::{Annotations, Listed, Refusal, UpstreamTool};
+use ptc_base::digest::sha256_hex;
 use ptc_base::files::{self, FileAccess, LinkRule};
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashSet};
@@ -99,8 +99,7 @@ pub struct PinDifference {
 }
 
 fn hash(canonical: &Json) -> String {
-    let digest = digest(&SHA256, canonical.to_string().as_bytes());
-    digest.as_ref().iter().fold(String::from("sha256:"), |text, byte| text + &format!("{byte:02x}"))
+    format!("sha256:{}", sha256_hex(canonical.to_string().as_bytes()))
 }
 
 /// Whether differences have the lines that show them: texts as long as the list itself.

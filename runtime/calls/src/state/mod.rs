@@ -9,13 +9,13 @@
 mod lists;
 mod shapes;
 
+use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, FileLock, LinkRule};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl StateStore {
     pub(crate) fn key(&self, server: &str, identity: &Json) -> ServerKey {
         let tag =
             hmac::sign(self.salt.get_or_init(|| self.salt()), format!("{server}\n{identity}").as_bytes());
-        ServerKey(hexadecimal(&tag.as_ref()[..DIGEST_BYTES]))
+        ServerKey(hex(&tag.as_ref()[..DIGEST_BYTES]))
     }
 
     /// The key of all digests, which is stored with the first use. A file's name alone gives no way to test
@@ -105,7 +105,7 @@ impl StateStore {
             }
             let mut fresh = [0; SALT_BYTES];
             SystemRandom::new().fill(&mut fresh).map_err(|_| io::ErrorKind::Other)?;
-            let salt = hexadecimal(&fresh).into_bytes();
+            let salt = hex(&fresh).into_bytes();
             files::replace(&path, &salt, LinkRule::Replace, FileAccess::Private)?;
             Ok::<_, io::Error>(salt)
         };
@@ -199,14 +199,7 @@ fn remove_oldest(folder: &Path) {
 
 /// The first 128 bits of the SHA-256 digest, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
-    hexadecimal(&ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[..DIGEST_BYTES])
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&sha256(bytes)[..DIGEST_BYTES])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::target::{CallTarget, ListKind};
 use super::text::one_line;
 use super::visible::visible_line;
-use ring::digest::{SHA256, digest};
+use ptc_base::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -150,8 +150,7 @@ fn is_made_from(template: &str, uri: &str) -> bool {
 fn digest_of(item: &Json) -> String {
     let mut sorted = item.clone();
     sorted.sort_all_objects();
-    let digest = digest(&SHA256, sorted.to_string().as_bytes());
-    digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    sha256_hex(sorted.to_string().as_bytes())
 }
 
 impl OfferList {

@@ -4,6 +4,7 @@
 //! Invariant: an entry was made after the last call that may have changed something on its server had ended. Entries of
 //! failed calls, and of results in files, do not exist.
 
+use ptc_base::digest::sha256;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::Effect;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
@@ -381,8 +382,7 @@ fn key(owner: Option<u64>, server: &str, request: &ServerRequest) -> Option<Key>
     arguments.sort_all_objects();
     // As JSON, so that no name can run into the next one.
     let text = serde_json::json!([owner, server, tool, arguments]).to_string();
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().try_into().ok()
+    Some(sha256(text.as_bytes()))
 }
 
 #[cfg(test)]

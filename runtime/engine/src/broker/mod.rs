@@ -39,6 +39,7 @@ pub(crate) use journaled::output_bytes;
 use journaled::settle;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
+use ptc_base::digest::sha256;
 pub use reserve::{NoPermit, Pending, Permit};
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;
@@ -374,8 +375,7 @@ impl ToolBroker {
             }
             false => Cow::Borrowed(arguments),
         };
-        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        digest.as_ref().try_into().ok()
+        Some(sha256(text.as_bytes()))
     }
 
     /// The tools of all servers.

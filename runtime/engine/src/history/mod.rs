@@ -13,8 +13,9 @@ mod tools;
 
 pub use tools::introspection;
 
+use ptc_base::digest::hex;
 use ptc_base::sync::Locked;
-use ptc_calls::run::outcome::{ArgumentsHash, CallRecord, CallStatus, Failure, Outcome};
+use ptc_calls::run::outcome::{CallRecord, CallStatus, Failure, Outcome};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read};
@@ -221,10 +222,9 @@ fn call(call: &CallRecord) -> Value {
         CallStatus::Ok => None,
         CallStatus::Error { reason, .. } => Some(reason.name()),
     };
-    let hex = |hash: &ArgumentsHash| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut line = json!({
         "server": call.server, "tool": call.tool, "effect": call.effect.name(), "duration_ms": millis(call.duration),
-        "args_hash": call.arguments_hash.as_ref().map(hex), "outcome": if reason.is_none() { "ok" } else { "error" },
+        "args_hash": call.arguments_hash.as_ref().map(|hash| hex(hash)), "outcome": if reason.is_none() { "ok" } else { "error" },
         "reason": reason,
     });
     if call.cached {

@@ -16,10 +16,11 @@ mod reference;
 mod tools;
 mod view;
 
-use crate::guest::lisp::prelude::{Prelude, PreludeSource, hash_of};
+use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use file::FileBackend;
 pub use file::takes_panics_for_damage;
 use memory::MemoryBackend;
+use ptc_base::digest::sha256_hex;
 use ptc_base::tasks::StopFlag;
 use ptc_calls::run::outcome::Failure;
 use ptc_vm::Interrupt;
@@ -307,7 +308,7 @@ impl PreludeStore {
             let version = PreludeVersion {
                 id: id.to_owned(),
                 version: number,
-                checksum: hash_of(source),
+                checksum: sha256_hex(source.as_bytes()),
                 source_bytes: source.len() as u64,
                 exports: export_names(&prelude),
                 metadata: metadata.clone(),

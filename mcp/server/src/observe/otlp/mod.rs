@@ -21,7 +21,7 @@ mod sampler;
 mod spans;
 mod transport;
 
-use super::payload::{PayloadPolicy, sha256};
+use super::payload::PayloadPolicy;
 use super::writer::{RecordSink, SinkCounts, WriteOutcome, WrittenCall};
 use meters::Meters;
 use opentelemetry::InstrumentationScope;
@@ -31,6 +31,7 @@ use opentelemetry_otlp::{
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SpanProcessor};
+use ptc_base::digest::sha256_hex;
 use ptc_base::net::Url;
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::trace::{RunSpan, TraceContext};
@@ -184,7 +185,7 @@ impl RecordSink for OtlpSink {
 impl OtlpSink {
     fn shown(&self, call: &WrittenCall) -> ShownPayload {
         let Some(arguments) = &call.call.arguments else { return ShownPayload::default() };
-        let program = arguments.program().map(|program| sha256(program.as_bytes()));
+        let program = arguments.program().map(|program| sha256_hex(program.as_bytes()));
         let text = arguments.text.as_deref().filter(|_| self.policy == PayloadPolicy::Full);
         let arguments = text.map(|text| self.secrets.scrub(text).into_owned());
         ShownPayload { program, arguments }

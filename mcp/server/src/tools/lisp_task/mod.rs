@@ -24,11 +24,11 @@ use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, TaskSupport, Tool, ToolAnnotations};
 use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer};
-use crate::observe::payload::sha256;
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
 use prompts::PromptRecorder;
 use ptc_agent::{Agent, AgentLimits, Llm};
+use ptc_base::digest::sha256_hex;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::limits::Limits;
@@ -109,7 +109,7 @@ impl Tasks {
         let text = self.settings.summary.text(&self.runtime.catalog(), mode);
         let mut logged = self.logged.locked();
         if self.settings.summary.is_made() && *logged != text {
-            let (bytes, hash) = (text.len(), sha256(text.as_bytes()));
+            let (bytes, hash) = (text.len(), sha256_hex(text.as_bytes()));
             tracing::info!(bytes, sha256 = hash, "agentic_capability_summary");
             logged.clone_from(&text);
         }

@@ -6,12 +6,12 @@
 mod helper;
 pub(super) mod stored;
 
+use crate::digest::sha256_hex;
 use crate::files::{self, FileAccess, LinkRule};
 use crate::net::{ClientOptions, Url};
 use crate::oauth::OAuthFault;
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
-use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -57,11 +57,7 @@ impl LoginKey {
         if let Some(own) = &reach.tls.client_certificate {
             let _ = write!(text, "\ncertificate {}", own.certificate.display());
         }
-        let bytes = digest(&SHA256, text.as_bytes());
-        LoginKey(bytes.as_ref().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        }))
+        LoginKey(sha256_hex(text.as_bytes()))
     }
 }
 

@@ -12,8 +12,8 @@ mod nodes;
 mod writer;
 
 use super::record::Record;
-use super::recorder::digest;
 use super::recording::{Recording, RecordingError};
+use ptc_base::digest::sha256_hex;
 use ptc_base::files::random;
 use ptc_base::store::{Lease, Store, StoreError};
 use ptc_base::sync::Locked;
@@ -228,7 +228,8 @@ impl DurableRuns {
         if let Some((_, texts)) = self.texts.locked().get(&address) {
             return texts.clone();
         }
-        let texts = texts().into_iter().map(|text| (digest(text.as_bytes()), text)).collect::<SharedTexts>();
+        let texts =
+            texts().into_iter().map(|text| (sha256_hex(text.as_bytes()), text)).collect::<SharedTexts>();
         let mut known = self.texts.locked();
         if known.len() >= MOST_KNOWN {
             known.clear();

@@ -2,8 +2,8 @@
 
 use crate::tools::visible::{literal, shown_name, visible};
 use crate::tools::{CallTarget, UpstreamTool};
+use ptc_base::digest::{hex, sha256, sha256_hex};
 use ptc_base::secrets::SecretRegistry;
-use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -90,20 +90,6 @@ impl Binding {
     }
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    hash
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// A question about one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
@@ -161,7 +147,7 @@ impl Question {
             shown = format!("{} {shown}", literal(&secrets.scrub(subject)));
         }
         let description = tool.about().map(|text| secrets.scrub(text).into_owned());
-        let (size, arguments_digest) = (arguments.len(), hex(&sha256(arguments.as_bytes())));
+        let (size, arguments_digest) = (arguments.len(), sha256_hex(arguments.as_bytes()));
         Question {
             id: id.into(),
             binding,

@@ -5,17 +5,17 @@
 //! person approves any arguments.
 
 use super::form::{Form, FormCall};
-use super::question::{Binding, hex, sha256};
+use super::question::Binding;
 use super::{ApprovalAnswer, Approvals};
 use crate::run::account::PlannedCall;
 use crate::run::client::ServedClient;
 use crate::run::outcome::Verdict;
 use crate::tools::visible::{shown_name, visible_line};
+use ptc_base::digest::sha256_hex;
 use ptc_base::secrets::SecretRegistry;
+use ptc_base::strict_json;
 use ptc_base::sync::Locked;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value as Json};
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
@@ -90,7 +90,7 @@ impl PlannedRow {
         let _ = match (self.shown(secrets), &self.call.arguments) {
             (Some(arguments), _) => write!(text, " {arguments}"),
             (None, Some(arguments)) => {
-                let digest = hex(&sha256(arguments.as_bytes()));
+                let digest = sha256_hex(arguments.as_bytes());
                 write!(text, " with {} bytes of arguments, SHA-256 {digest}", arguments.len())
             }
             (None, None) => write!(text, " with arguments that it computes"),
@@ -210,7 +210,7 @@ fn form(rows: &[PlannedRow], further: usize, asker: &str, secrets: &SecretRegist
     let calls = rows.iter().map(|row| FormCall {
         name: row.name(),
         arguments: row.shown(secrets),
-        digest: row.call.arguments.as_deref().map(|arguments| hex(&sha256(arguments.as_bytes()))),
+        digest: row.call.arguments.as_deref().map(|arguments| sha256_hex(arguments.as_bytes())),
     });
     let id = format!("{:016x}{:016x}", ptc_base::files::random(), ptc_base::files::random());
     let offers_any =
@@ -220,7 +220,7 @@ fn form(rows: &[PlannedRow], further: usize, asker: &str, secrets: &SecretRegist
         subject: "program".to_owned(),
         rule: "the policy".into(),
         calls: calls.collect(),
-        digest: hex(&sha256(text.as_bytes())),
+        digest: sha256_hex(text.as_bytes()),
         text,
         offers_any,
     }
@@ -228,70 +228,9 @@ fn form(rows: &[PlannedRow], further: usize, asker: &str, secrets: &SecretRegist
 
 /// JSON with sorted keys. `None`: it cannot be read, or a key occurs twice, which servers read differently.
 fn canonical(text: &str) -> Option<String> {
-    let Unique(mut value) = serde_json::from_str(text).ok()?;
+    let mut value = strict_json::value(text.as_bytes())?;
     value.sort_all_objects();
     Some(value.to_string())
-}
-
-/// JSON without keys that occur twice.
-struct Unique(Json);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unique, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor)
-    }
-}
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Unique;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Unique, E> {
-        Ok(Unique(Json::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Unique(list.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Unique, A::Error> {
-        let mut object = Map::new();
-        while let Some((name, Unique(value))) = members.next_entry::<String, Unique>()? {
-            if object.insert(name, value).is_some() {
-                return Err(A::Error::custom("a key occurs twice"));
-            }
-        }
-        Ok(Unique(object.into()))
-    }
 }
 
 #[cfg(test)]

@@ -13,10 +13,9 @@ use super::pattern::{Exactness, RulePattern};
 use super::rules::Position;
 use crate::run::client::asker::CallAsker;
 use crate::tools::CallTarget;
-use ring::digest::{SHA256, digest};
+use ptc_base::digest::{hex, sha256};
 use serde::Deserialize;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,12 +134,7 @@ impl Limit {
         };
         let pointer = self.pointer().map(Pointer::text);
         let identity = json!([tools, per, pointer, self.window.as_secs()]).to_string();
-        let digest = digest(&SHA256, identity.as_bytes());
-        digest.as_ref().iter().take(NAME_BYTES).fold(String::new(), |mut name, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(name, "{byte:02x}");
-            name
-        })
+        hex(&sha256(identity.as_bytes())[..NAME_BYTES])
     }
 
     /// What one call uses of it.

@@ -7,6 +7,7 @@ use super::control::{Order, Orders};
 use super::memory::{self, MemoryWatch, SharedTotal};
 use crate::engine::filter::{self, ProcessKind};
 use crate::functions::Functions;
+use ptc_base::digest::hex;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_upstream::{forget_companion, spawn_companion};
@@ -127,7 +128,7 @@ impl Zygote {
         let first_line = json!({
             "source": SOURCES.concat(),
             "jail": options.jail,
-            "filter": filter.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            "filter": hex(&filter),
             "memory_bytes": options.memory_bytes,
             "cpu_seconds": options.cpu_seconds,
         });

@@ -15,10 +15,10 @@ use attempts::Failures;
 use axum::http::{HeaderMap, header};
 pub(super) use holder::TokenHolder;
 use oauth::{OAuthAccess, TokenRefusal};
+use ptc_base::digest::sha256;
 use ptc_base::sync::RwLocked;
 use ptc_calls::tools::ServerNames;
 pub(super) use rate::{CallBucket, seconds};
-use ring::digest::{SHA256, digest};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
@@ -34,9 +34,7 @@ pub const SHORTEST_TOKEN: usize = 32;
 
 /// The hash of a token.
 pub fn hash(token: &str) -> TokenHash {
-    let mut hash = TokenHash::default();
-    hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    hash
+    sha256(token.as_bytes())
 }
 
 /// Why a request is not authenticated.

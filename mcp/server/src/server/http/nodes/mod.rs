@@ -20,6 +20,7 @@ mod session_notes;
 pub(super) use answering::follow;
 use asking::OpenAsks;
 pub(super) use message::{AskedRequest, Claim, NodeMessage, SessionUpdate};
+use ptc_base::digest::hex;
 use ptc_base::store::StoreError;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::DurableRuns;
@@ -74,7 +75,7 @@ impl Nodes {
             tracing::error!(%error, "sessions and calls that wait stay with this node: there are no random numbers");
             return None;
         }
-        let name = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&name);
         Some(Arc::new(Nodes {
             runs,
             name,

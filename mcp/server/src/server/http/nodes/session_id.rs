@@ -5,6 +5,7 @@ use crate::server::connection_state::ConnectionState;
 use crate::tools::CallOwner;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ptc_base::digest::hex;
 use ptc_upstream::Offered;
 use ring::hmac;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -111,7 +112,7 @@ impl SignedSession {
 
     /// Its name in the store, by which no request can use it.
     pub(super) fn name(&self) -> String {
-        self.nonce.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.nonce)
     }
 }
 

@@ -26,6 +26,7 @@ pub use exposed::{ExportHints, ExposedExport};
 use super::rendering;
 use constants::ConstantAllowance;
 pub(super) use link::{Attached, relink};
+use ptc_base::digest::sha256_hex;
 use ptc_calls::run::outcome::{Failure, Location};
 use ptc_calls::tools::ServerNames;
 use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition, Visibility};
@@ -144,7 +145,7 @@ impl Prelude {
     /// Compiles a text that is part of this program. It may declare this namespace although it is reserved.
     pub(crate) fn of_host(namespace: &str, text: &str) -> Result<Prelude, PreludeError> {
         let source = PreludeSource { origin: Some("host".to_owned()), ..PreludeSource::new(namespace, text) };
-        let mut prelude = Prelude::empty(hash_of(text));
+        let mut prelude = Prelude::empty(sha256_hex(text.as_bytes()));
         prelude.add(source, Some(namespace), &mut ConstantAllowance::new(&Interrupt::default()))?;
         prelude.complete();
         Ok(prelude)
@@ -285,7 +286,7 @@ impl Prelude {
     /// Computes everything that follows from its namespaces.
     fn complete(&mut self) {
         self.namespaces.sort_by(|a, b| a.namespace.name().cmp(b.namespace.name()));
-        self.artifact_hash = hash_of(&self.facts().to_string());
+        self.artifact_hash = sha256_hex(self.facts().to_string().as_bytes());
         self.trace = Arc::new(self.make_trace());
     }
 
@@ -342,7 +343,7 @@ impl Prelude {
             self.namespaces.push(AttachedNamespace { namespace, definitions, component });
         }
         self.warnings.extend(warnings.into_iter().map(|warning| (component, warning)));
-        let hash = hash_of(&source.text);
+        let hash = sha256_hex(source.text.as_bytes());
         let namespaces = namespaces.into_iter().map(|declared| declared.name).collect();
         self.components.push(Component { source, hash, namespaces });
         Ok(())
@@ -415,11 +416,5 @@ fn twice(name: &str, first: &PreludeSource, second: &PreludeSource, span: Span) 
 
 /// SHA-256 of texts in this order; for a single text, its own hash.
 fn hash_of_all(texts: &[&str]) -> String {
-    hash_of(&texts.join("\n\n;; --- prelude component ---\n\n"))
-}
-
-/// SHA-256 in hexadecimal.
-pub(crate) fn hash_of(text: &str) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(texts.join("\n\n;; --- prelude component ---\n\n").as_bytes())
 }

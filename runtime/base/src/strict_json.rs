@@ -1,16 +1,21 @@
-//! Reads a JSON object, and refuses one in which any object has a member twice. Readers differ in which of them counts
-//! (RFC 7519, section 4).
+//! Reads JSON, and refuses it where any object has a member twice. Readers differ in which of them counts (RFC 8259,
+//! section 4).
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Reads an object. The reader bounds its depth.
-pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
+/// Reads a value. The reader bounds its depth.
+pub fn value(text: &[u8]) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = Strict.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    match value {
+    Some(value)
+}
+
+/// Reads an object.
+pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    match value(text)? {
         Value::Object(members) => Some(members),
         _ => None,
     }
