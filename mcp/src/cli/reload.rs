@@ -3,25 +3,17 @@
 use super::boot::{UpstreamFlags, abort};
 use super::policy::warnings;
 use clap::ValueEnum;
+use ptc_base::files::{FollowedFiles, ReloadSignal};
 use ptc_calls::policy::{LOCK_FILE, PinLock};
 use ptc_calls::tools::{ServerText, SnapshotMode};
 use ptc_engine::{Reconfigured, Runtime};
 use ptc_server::console::exit::Abort;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
-/// How often the files are checked.
-const LOOK: Duration = Duration::from_millis(500);
-
 /// The configuration files, with their state when they were last read.
-pub(super) struct ConfigFiles {
-    paths: Vec<PathBuf>,
-    read: Vec<Stamp>,
-    /// Whether they are checked at intervals.
-    follows: bool,
-}
+pub(super) struct ConfigFiles(FollowedFiles);
 
 /// When configuration files are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,10 +26,15 @@ pub(super) enum ConfigReload {
     Off,
 }
 
-/// The modification time and length of a file, which show an edit. `None` when there is no file.
-type Stamp = Option<(SystemTime, u64)>;
-
 impl ConfigFiles {
+    fn new(paths: Vec<PathBuf>, reload: Option<ConfigReload>) -> ConfigFiles {
+        let files = FollowedFiles::unread(paths);
+        ConfigFiles(match reload {
+            None | Some(ConfigReload::Watch) => files,
+            Some(ConfigReload::Sighup | ConfigReload::Off) => files.on_request(),
+        })
+    }
+
     /// The files to follow, with their state before they are read.
     ///
     /// No files are followed for frozen tool lists. Those of mandatory servers are frozen too, unless
@@ -53,9 +50,7 @@ impl ConfigFiles {
             (None, Some(SnapshotMode::Live) | None) => flags.is_strict(&files),
         };
         let paths = if is_stable { Vec::new() } else { files };
-        let read = stamps(&paths);
-        let follows = reload.is_none_or(|reload| reload == ConfigReload::Watch);
-        Ok(ConfigFiles { paths, read, follows })
+        Ok(ConfigFiles::new(paths, reload))
     }
 
     /// The files of the policy to follow, with their state before they are read.
@@ -64,16 +59,14 @@ impl ConfigFiles {
         reload: Option<ConfigReload>,
     ) -> Result<ConfigFiles, Abort> {
         let paths = if reload == Some(ConfigReload::Off) { Vec::new() } else { flags.policy.files()? };
-        let (read, follows) = (stamps(&paths), reload.is_none_or(|reload| reload == ConfigReload::Watch));
-        Ok(ConfigFiles { paths, read, follows })
+        Ok(ConfigFiles::new(paths, reload))
     }
 
     /// The file of pins to follow, with its state before it is read.
     pub(super) fn of_pins(flags: &UpstreamFlags, reload: Option<ConfigReload>) -> Result<ConfigFiles, Abort> {
         let is_followed = reload != Some(ConfigReload::Off);
         let paths = if is_followed { flags.policy.followed_pins(&flags.files())? } else { Vec::new() };
-        let (read, follows) = (stamps(&paths), reload.is_none_or(|reload| reload == ConfigReload::Watch));
-        Ok(ConfigFiles { paths, read, follows })
+        Ok(ConfigFiles::new(paths, reload))
     }
 
     /// Passes every edit of the pins to the runtime. Never ends.
@@ -91,7 +84,7 @@ impl ConfigFiles {
                 }
             }
         };
-        self.on_edit(reloads, reload).await;
+        self.0.follow(ReloadSignal(Some(reloads)), reload).await;
     }
 
     /// Passes every edit of the policy to the runtime, for calls from now on. Never ends.
@@ -118,7 +111,7 @@ impl ConfigFiles {
                 tracing::error!("the edited policy is not used, the one before stays: {message}");
             }
         };
-        self.on_edit(reloads, reload).await;
+        self.0.follow(ReloadSignal(Some(reloads)), reload).await;
     }
 
     /// Passes every edit to the runtime, and all files whenever `reloads` changes. Never ends.
@@ -137,42 +130,8 @@ impl ConfigFiles {
                 }
             }
         };
-        self.on_edit(reloads, reload).await;
+        self.0.follow(ReloadSignal(Some(reloads)), reload).await;
     }
-
-    /// Calls `reload` after every edit, and whenever `reloads` changes. Never ends.
-    async fn on_edit(mut self, mut reloads: watch::Receiver<u64>, reload: impl Fn(&[PathBuf])) {
-        let mut seen = self.read.clone();
-        while !self.paths.is_empty() {
-            let asked = async {
-                if reloads.changed().await.is_err() {
-                    // The sender is gone, so no signal will come.
-                    std::future::pending().await
-                }
-            };
-            let is_asked = tokio::select! {
-                () = asked => true,
-                () = tokio::time::sleep(LOOK), if self.follows => false,
-            };
-            let now = stamps(&self.paths);
-            let is_same = std::mem::replace(&mut seen, now) == seen;
-            // Waits for another look, because the file may still be written.
-            if !is_asked && (!is_same || seen == self.read) {
-                continue;
-            }
-            self.read.clone_from(&seen);
-            reload(&self.paths);
-        }
-        std::future::pending().await
-    }
-}
-
-fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
-    let stamp = |path: &PathBuf| {
-        let data = Path::metadata(path).ok()?;
-        Some((data.modified().ok()?, data.len()))
-    };
-    paths.iter().map(stamp).collect()
 }
 
 fn tell(changes: &Reconfigured) {
@@ -201,7 +160,7 @@ mod tests {
         let given = ["ptc", "--upstreams-config", path.to_str().unwrap()];
         let flags = Flags::parse_from(given.iter().chain(flags)).upstreams;
         let files = ConfigFiles::followed(&flags, reload).ok().unwrap();
-        !files.paths.is_empty() && files.follows
+        files.0.looks()
     }
 
     #[test]

@@ -11,11 +11,13 @@
 //!   a device is refused instead of waited for.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
+mod edits;
 mod lock;
 #[cfg(test)]
 mod tests;
 mod user_folders;
 
+pub use edits::{FollowedFiles, ReloadSignal};
 pub use lock::FileLock;
 pub use user_folders::{is_private_folder, make_folder, private_folder, runtime_folder, state_folder};
 

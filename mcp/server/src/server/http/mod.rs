@@ -18,7 +18,7 @@
 //! - `metrics`: metrics for Prometheus.
 //! - `page`: the page for people (`--ui`).
 //! - `reply`: makes all responses. `events`: server-sent events.
-//! - [`settings`]: settings of the command line. `reload`: watches files for changes.
+//! - [`settings`]: settings of the command line.
 //!
 //! A request belongs to no MCP connection: it is handled within its HTTP request, with the state of its session
 //! if it has one. It is cancelled when its client has gone, because hyper then drops the future that follows
@@ -35,7 +35,6 @@ mod metrics;
 mod nodes;
 mod page;
 mod posted;
-mod reload;
 mod reply;
 mod revision;
 mod router;
@@ -58,7 +57,7 @@ use handlers::ListVersion;
 use metrics::HttpCounts;
 use nodes::Nodes;
 use page::ServedPage;
-use reload::ReloadSignal;
+use ptc_base::files::ReloadSignal;
 use sessions::Sessions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,7 +8,6 @@ mod rate;
 pub mod tokens;
 
 use super::guard::single_header;
-use super::reload::ReloadSignal;
 use super::settings::HttpLimits;
 use crate::tools::CallOwner;
 use attempts::Failures;
@@ -16,6 +15,7 @@ use axum::http::{HeaderMap, header};
 pub(super) use holder::TokenHolder;
 use oauth::{OAuthAccess, TokenRefusal};
 use ptc_base::digest::sha256;
+use ptc_base::files::{FollowedFiles, ReloadSignal};
 use ptc_base::sync::RwLocked;
 use ptc_calls::tools::ServerNames;
 pub(super) use rate::{CallBucket, seconds};
@@ -183,14 +183,14 @@ impl Access {
     /// Reloads the file of tokens, if there is one, and passes on the holders of invalid ones. Never ends.
     pub(super) async fn follow(&self, reloads: ReloadSignal, replaced: impl Fn(Vec<Arc<TokenHolder>>)) {
         let Some(TokenFile { path, fixed }) = &self.file else { return std::future::pending().await };
-        let read = || match tokens::read(path) {
+        let read = |_: &[PathBuf]| match tokens::read(path) {
             Ok(grants) => {
                 tracing::info!(tokens = grants.len(), "tokens reloaded");
                 replaced(self.replace(fixed.iter().cloned().chain(grants).collect()));
             }
             Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
         };
-        reloads.follow(std::slice::from_ref(path), read).await;
+        FollowedFiles::read(vec![path.clone()]).follow(reloads, read).await;
     }
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {

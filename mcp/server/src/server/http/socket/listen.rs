@@ -10,7 +10,6 @@ use crate::server::http::nodes::{self, Nodes};
 use crate::server::http::page::visits::Visits;
 use crate::server::http::page::{self, PageDoor, ServedPage};
 
-use crate::server::http::reload::ReloadSignal;
 use crate::server::http::router::{RouterState, router};
 use crate::server::http::settings::HttpSettings;
 use crate::server::http::{Handlers, HttpServer, ServerStage};
@@ -19,6 +18,7 @@ use crate::ui::Page;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use ptc_base::files::ReloadSignal;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::DurableRuns;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,7 +1,7 @@
 //! TLS: loads a certificate and its key, and reloads the files when they change.
 
-use crate::server::http::reload::ReloadSignal;
 use ptc_base::files;
+use ptc_base::files::{FollowedFiles, ReloadSignal};
 use ptc_base::sync::RwLocked;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -36,14 +36,14 @@ impl Tls {
 
     /// Watches both files: later connections get the new certificate. Never ends.
     pub(super) async fn follow(&self, reloads: ReloadSignal) {
-        let read = || match config(&self.files) {
+        let read = |_: &[PathBuf]| match config(&self.files) {
             Ok(config) => {
                 *self.config.write_locked() = config;
                 tracing::info!("certificate reloaded");
             }
             Err(wrong) => tracing::error!("the new certificate is not used, the one before stays: {wrong}"),
         };
-        reloads.follow(&self.files, read).await;
+        FollowedFiles::read(self.files.to_vec()).follow(reloads, read).await;
     }
 }
 

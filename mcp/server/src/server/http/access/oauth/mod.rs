@@ -18,12 +18,12 @@ mod settings;
 use super::holder::{SharedTenant, TokenHolder};
 use super::tokens::TokenGrant;
 use super::{TokenHash, hash};
-use crate::server::http::reload::ReloadSignal;
 use crate::server::http::settings::HttpLimits;
 use crate::tools::CallOwner;
 use challenge::Challenges;
 use jiff::Timestamp;
 use memory::{MOST_TOKENS, TokenMemory};
+use ptc_base::files::{FollowedFiles, ReloadSignal};
 use ptc_base::jwt::{ClaimRules, Claims, TokenFault, UnverifiedToken};
 use ptc_base::net::HttpClient;
 use ptc_base::oauth::Scopes;
@@ -179,7 +179,7 @@ impl OAuthAccess {
         reloads: ReloadSignal,
         replaced: impl Fn(Vec<Arc<TokenHolder>>),
     ) {
-        let read = || match OAuthSettings::read(&self.path, &self.client) {
+        let read = |_: &[PathBuf]| match OAuthSettings::read(&self.path, &self.client) {
             Ok(settings) if settings.is_same(&self.settings()) => {}
             Ok(settings) => {
                 tracing::info!(file = %self.path.display(), "issuers and grants reloaded");
@@ -189,7 +189,7 @@ impl OAuthAccess {
                 tracing::error!("the edited issuers and grants are not used, those before stay: {wrong}")
             }
         };
-        reloads.follow(std::slice::from_ref(&self.path), read).await;
+        FollowedFiles::read(vec![self.path.clone()]).follow(reloads, read).await;
     }
 
     /// Returns the holders of tokens that allow something else now.
