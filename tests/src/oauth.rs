@@ -231,6 +231,11 @@ impl OAuthServer {
         self.state.lock().unwrap().revoked.len()
     }
 
+    /// The client that has this access token; of one with an identity assertion, the claims of its subject.
+    pub fn account(&self, token: &str) -> Option<String> {
+        self.state.lock().unwrap().access.get(token).map(|grant| grant.client.clone())
+    }
+
     /// Ends all access tokens.
     pub fn end_access(&self) {
         self.state.lock().unwrap().access.clear();
@@ -425,6 +430,18 @@ impl OAuthServer {
                 let family = state.made;
                 drop(state);
                 Reply::json(&self.issue(family, "read", &get("client_id"), None))
+            }
+            // As the identity provider of the company: the grant vouches for the subject of the token.
+            "urn:ietf:params:oauth:grant-type:token-exchange" => Reply::json(&json!({
+                "access_token": format!("jag.{}", get("subject_token")), "token_type": "N_A",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+            })),
+            "urn:ietf:params:oauth:grant-type:jwt-bearer" => {
+                let family = self.state.lock().unwrap().made;
+                let claims = get("assertion").split('.').nth(2).unwrap_or_default().to_owned();
+                let mut answer = self.issue(family, "read", &claims, None);
+                answer.as_object_mut().unwrap().remove("refresh_token");
+                Reply::json(&answer)
             }
             "client_credentials" => {
                 let pair = asked.header("authorization").unwrap_or_default();

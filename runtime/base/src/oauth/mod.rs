@@ -8,12 +8,13 @@
 //!   answer of a browser.
 //! - `server`: finds authorization servers, registers there, asks for tokens.
 //! - [`TokenStore`] (`store`): files and locks.
-//! - [`OAuthSettings`] (`settings`): what is configured. [`Scopes`] (`scopes`): sets of scopes. `random`: states and
-//!   verifiers. `changes`: what is under way when the process wants to end. [`OAuthFault`] (`fault`): why there is no token.
+//! - [`OAuthSettings`] (`settings`): what is configured. [`Scopes`] (`scopes`): sets of scopes. `account`: whose
+//!   tokens they are. `random`: states and verifiers. `changes`: what is under way when the process wants to end. [`OAuthFault`] (`fault`): why there is no token.
 //!
 //! Invariant: each token, code, verifier, state and client secret is registered in the
 //! [`SecretRegistry`](crate::secrets::SecretRegistry) when it is made or read.
 
+mod account;
 mod changes;
 mod fault;
 mod flow;
@@ -24,6 +25,7 @@ mod server;
 mod settings;
 mod store;
 
+pub use account::LoginId;
 pub use changes::{ProcessHold, hold_process, settle_for_good, settled};
 pub use fault::OAuthFault;
 pub use flow::code::{AddressReader, LoginSummary, PendingLogin};
@@ -36,4 +38,4 @@ pub(crate) use server::discovery::metadata_addresses;
 pub use server::metadata::{AuthorizationServer, ProtectedResource};
 pub use settings::{ConfiguredClient, Grant, IdentityProvider, LoginIdentity, LoginOptions, OAuthSettings};
 pub use store::TokenStore;
-pub use store::stored::{LoginFacts, LoginId};
+pub use store::stored::LoginFacts;

@@ -14,6 +14,7 @@ mod secrets;
 mod shared;
 mod stores;
 mod traps;
+mod unattended;
 
 use ptc_tests::binary::{self, Finished, ptc};
 use ptc_tests::oauth::{OAuthServer, visit};

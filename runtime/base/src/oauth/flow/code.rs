@@ -1,6 +1,7 @@
 //! The login of a person with a browser by authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
 
 use crate::net::Url;
+use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{Inner, NewLogin, ServerLogin};
 use crate::oauth::scopes::Scopes;
@@ -142,8 +143,8 @@ impl ServerLogin {
         let tokens = endpoint.tokens(&change, &fields).await?;
         let summary = LoginSummary::new(&pending.discovered, &pending.requested, &tokens);
         let PendingLogin { discovered, client, requested, .. } = pending;
-        let new = NewLogin { discovered: &discovered, client, requested };
-        inner.store_new(turn, inner.new_login(new, tokens)?).await?;
+        let new = NewLogin { discovered: &discovered, client, requested, id: LoginId::random()? };
+        inner.store_new(turn, inner.new_login(new, tokens)).await?;
         Ok(summary)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::code::LoginSummary;
 use crate::oauth::OAuthFault;
+use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{NewLogin, ServerLogin};
 use crate::oauth::scopes::Scopes;
@@ -143,8 +144,9 @@ impl ServerLogin {
         };
         let summary = LoginSummary::new(&discovered, &requested, &tokens);
         let turn = inner.turn().await?;
-        let new = NewLogin { discovered: &discovered, client: client.clone(), requested };
-        inner.store_new(turn, inner.new_login(new, tokens)?).await?;
+        let (client, id) = (client.clone(), LoginId::random()?);
+        let new = NewLogin { discovered: &discovered, client, requested, id };
+        inner.store_new(turn, inner.new_login(new, tokens)).await?;
         Ok(summary)
     }
 }

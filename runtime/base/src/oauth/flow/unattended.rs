@@ -2,6 +2,7 @@
 //! person (MCP enterprise-managed authorization).
 
 use crate::oauth::OAuthFault;
+use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{Inner, NewLogin};
 use crate::oauth::scopes::Scopes;
@@ -28,7 +29,7 @@ impl Inner {
         let client = Client::configured(self.settings.client.as_ref(), server)?;
         let client = client.ok_or_else(|| OAuthFault::unusable("this grant needs a configured client"))?;
         let requested = self.scopes(&discovered, None).await?;
-        let tokens = match self.settings.grant {
+        let (tokens, id) = match self.settings.grant {
             Grant::IdJag => self.id_jag(change, &http, &discovered, &client, &requested).await?,
             Grant::Code | Grant::Device | Grant::ClientCredentials => {
                 let scope = requested.to_string();
@@ -38,11 +39,11 @@ impl Inner {
                     fields.push(("scope", scope.as_str()));
                 }
                 let endpoint = TokenEndpoint::of_server(&http, server, &client, &self.secrets)?;
-                endpoint.tokens(change, &fields).await?
+                (endpoint.tokens(change, &fields).await?, LoginId::client())
             }
         };
-        let new = NewLogin { discovered: &discovered, client, requested };
-        self.new_login(new, tokens)
+        let new = NewLogin { discovered: &discovered, client, requested, id };
+        Ok(self.new_login(new, tokens))
     }
 
     /// Exchanges the person's ID token for a grant that is good at the authorization server of the resource, and that
@@ -54,18 +55,30 @@ impl Inner {
         discovered: &Discovered,
         client: &Client,
         requested: &Scopes,
-    ) -> Result<Tokens, OAuthFault> {
+    ) -> Result<(Tokens, LoginId), OAuthFault> {
         let provider = self.settings.identity_provider.as_ref();
         let provider =
             provider.ok_or_else(|| OAuthFault::unusable("this grant needs an identity provider"))?;
-        let assertion = self.vouched(provider, discovered, requested).await?;
+        let id_token = self.id_token(provider).await?;
+        let assertion = self.vouched(provider, discovered, requested, &id_token).await?;
         let fields = [
             ("grant_type", JWT_BEARER),
             ("assertion", assertion.expose()),
             ("resource", discovered.resource.as_str()),
         ];
         let endpoint = TokenEndpoint::of_server(http, &discovered.server, client, &self.secrets)?;
-        Ok(endpoint.tokens(change, &fields).await?)
+        Ok((endpoint.tokens(change, &fields).await?, LoginId::of_id_token(id_token.expose())))
+    }
+
+    /// The person's ID token, which something else keeps fresh.
+    async fn id_token(&self, provider: &IdentityProvider) -> Result<Credential, OAuthFault> {
+        let path = provider.id_token_file.clone();
+        let read = tasks::blocking(TaskOwner::Process, move |_| {
+            files::read_text(&path).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        let text = read.await.ok_or_else(|| OAuthFault::unavailable("the ID token could not be read"))?;
+        let text = text.map_err(OAuthFault::LoginRequired)?;
+        Ok(Credential::token(text.trim(), &self.secrets))
     }
 
     /// The grant of the identity provider (RFC 8693, draft-ietf-oauth-identity-assertion-authz-grant).
@@ -74,14 +87,8 @@ impl Inner {
         provider: &IdentityProvider,
         discovered: &Discovered,
         requested: &Scopes,
+        id_token: &Credential,
     ) -> Result<Credential, OAuthFault> {
-        let path = provider.id_token_file.clone();
-        let read = tasks::blocking(TaskOwner::Process, move |_| {
-            files::read_text(&path).map_err(|error| format!("{}: {error}", path.display()))
-        });
-        let text = read.await.ok_or_else(|| OAuthFault::unavailable("the ID token could not be read"))?;
-        let text = text.map_err(OAuthFault::LoginRequired)?;
-        let id_token = Credential::token(text.trim(), &self.secrets);
         // The provider is configured, so its address may be anywhere.
         let http = NamedHttp::new(&self.http, &self.server, AddressClass::Loopback);
         let server = discovery::issuer(&http, &provider.issuer).await?;

@@ -2,12 +2,12 @@
 
 use super::Inner;
 use crate::net::AddressClass;
+use crate::oauth::account::LoginId;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::Discovered;
 use crate::oauth::server::token::Tokens;
-use crate::oauth::store::stored::{LoginId, StoredLogin, now};
-use crate::oauth::{OAuthFault, random};
+use crate::oauth::store::stored::{StoredLogin, now};
 
 /// The login with new tokens. Without a new refresh token, the old one stays (RFC 6749, section 6).
 pub(super) fn with_tokens(old: &StoredLogin, tokens: Tokens) -> StoredLogin {
@@ -28,18 +28,15 @@ pub(in crate::oauth) struct NewLogin<'a> {
     pub(in crate::oauth) discovered: &'a Discovered,
     pub(in crate::oauth) client: Client,
     pub(in crate::oauth) requested: Scopes,
+    pub(in crate::oauth) id: LoginId,
 }
 
 impl Inner {
     /// The login with these tokens.
-    pub(in crate::oauth) fn new_login(
-        &self,
-        new: NewLogin<'_>,
-        tokens: Tokens,
-    ) -> Result<StoredLogin, OAuthFault> {
-        let NewLogin { discovered, client, requested } = new;
+    pub(in crate::oauth) fn new_login(&self, new: NewLogin<'_>, tokens: Tokens) -> StoredLogin {
+        let NewLogin { discovered, client, requested, id } = new;
         let obtained_at = now();
-        Ok(StoredLogin {
+        StoredLogin {
             server: self.server.to_string(),
             owner: self.options.owner.as_deref().map(str::to_owned),
             resource: discovered.resource.clone(),
@@ -56,7 +53,7 @@ impl Inner {
             obtained_at,
             expires_at: tokens.expires_in.map(|seconds| obtained_at.saturating_add(seconds)),
             refreshed_at: None,
-            id: LoginId::new(random::unregistered()?.expose()),
-        })
+            id,
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) use made::NewLogin;
 
 use crate::net::{AddressClass, Challenge, ClientOptions, HttpClient, Response, Url};
 use crate::oauth::OAuthFault;
+use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::ClientOrigin;
@@ -20,7 +21,7 @@ use crate::oauth::server::discovery;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault};
 use crate::oauth::settings::{Grant, LoginIdentity, LoginOptions, OAuthSettings};
-use crate::oauth::store::stored::{LoginFacts, LoginId, StoredLogin, now};
+use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark};
 use crate::panics::{contained, panic_text};
 use crate::secrets::{Credential, SecretRegistry};
@@ -112,7 +113,7 @@ impl AccessToken {
         Credential::composed(format!("Bearer {}", self.0.access.expose()))
     }
 
-    /// The login: that of another one may belong to another account.
+    /// Whose it is.
     pub fn login(&self) -> &LoginId {
         &self.0.id
     }

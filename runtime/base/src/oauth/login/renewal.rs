@@ -10,7 +10,6 @@ use crate::oauth::OAuthFault;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault, Tokens};
-use crate::oauth::settings::Grant;
 use crate::oauth::store::stored::{StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginLock, TokenStore};
 use crate::secrets::Credential;
@@ -144,26 +143,32 @@ impl Inner {
         lock: &LoginLock,
         is_news: impl Fn(&StoredLogin) -> bool,
     ) -> Result<Arc<StoredLogin>, OAuthFault> {
-        if let Some(unsaved) = renewal.unsaved.take() {
+        // Another process may have renewed it while this one waited, or a person has logged in or out.
+        let stored = self.stored().await?;
+        if let Some(unsaved) =
+            renewal.unsaved.take().filter(|unsaved| self.is_still_of(unsaved, stored.as_ref()))
+        {
             return self.save(renewal, store, unsaved, lock).await;
         }
-        // Another process may have renewed it while this one waited.
-        let stored = self.stored().await?;
         if let Some(stored) = stored.clone().filter(&is_news) {
             return Ok(self.use_login(stored));
         }
         if self.settings.grant.is_unattended() {
             let change = LoginChange::begin()?;
-            let mut login = self.unattended(&change).await?;
-            if let (Grant::ClientCredentials, Some(stored)) = (self.settings.grant, stored) {
-                // The client is the account, so sessions at the server go on.
-                login.id = stored.id;
-            }
+            let login = self.unattended(&change).await?;
             return self.save(renewal, store, login, lock).await;
         }
         match stored {
             Some(stored) => self.refresh(renewal, store, stored, lock).await,
             None => Err(OAuthFault::LoginRequired("there is no login any more".to_owned())),
+        }
+    }
+
+    /// True while new tokens may replace what is stored.
+    fn is_still_of(&self, unsaved: &StoredLogin, stored: Option<&StoredLogin>) -> bool {
+        match stored {
+            Some(stored) => stored.id == unsaved.id,
+            None => self.settings.grant.is_unattended(),
         }
     }
 

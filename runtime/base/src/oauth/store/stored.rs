@@ -1,30 +1,20 @@
 //! One login as it is stored: client, tokens, and when they expire.
 
 use crate::net::AddressClass;
+use crate::oauth::account::LoginId;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{Client, ClientMethod, ClientOrigin};
 use crate::secrets::{Credential, SecretRegistry};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest time before its end that a token is renewed.
 const EARLIEST_RENEWAL: u64 = 60;
 
-/// Identifies a login by a person: renewals keep it, another login has another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoginId(Arc<str>);
-
-impl LoginId {
-    /// A name that is random, or read from a file.
-    pub(in crate::oauth) fn new(id: &str) -> LoginId {
-        LoginId(id.into())
-    }
-}
-
 /// The login at one server. It holds secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub(in crate::oauth) struct StoredLogin {
+    /// The account.
     pub(in crate::oauth) id: LoginId,
     /// The address of the server.
     pub(in crate::oauth) server: String,
@@ -136,7 +126,7 @@ impl StoredLogin {
         let client = &self.client;
         let is_configured = client.origin == ClientOrigin::Configured;
         json!({
-            "version": 1, "id": &*self.id.0,
+            "version": 1, "id": self.id.text(),
             "server": self.server, "owner": self.owner, "resource": self.resource, "issuer": self.issuer,
             "token_endpoint": self.token_endpoint, "revocation_endpoint": self.revocation_endpoint,
             "named_by": self.named_by,
@@ -165,7 +155,7 @@ impl StoredLogin {
         let client = &json["client"];
         Some(StoredLogin {
             // Absent in files of earlier versions.
-            id: LoginId::new(json["id"].as_str().unwrap_or_default()),
+            id: LoginId::stored(json["id"].as_str().unwrap_or_default()),
             server: text(&json["server"])?,
             owner: text(&json["owner"]),
             resource: text(&json["resource"])?,
@@ -199,7 +189,7 @@ pub(in crate::oauth) mod tests {
 
     pub(in crate::oauth) fn login() -> StoredLogin {
         StoredLogin {
-            id: LoginId::new("login-1"),
+            id: LoginId::stored("login-1"),
             server: "https://h/mcp".into(),
             owner: None,
             resource: "https://h/mcp".into(),

@@ -3,6 +3,7 @@
 use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::metadata::MessageHeaders;
+use super::session::HttpSession;
 use super::streamable::{RESUME_PAUSE, Streamable, is_events};
 use super::wire::{Answered, SendFault};
 use crate::jsonrpc::message;
@@ -39,7 +40,7 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
                 }
                 is_first = false;
                 tokio::select! {
-                    () = hear(channel, &mut stream) => {}
+                    () = hear(channel, &session, &mut stream) => {}
                     () = channel.sessions.changed(session.generation) => continue,
                 }
                 pause = stream.retry().unwrap_or(RESUME_PAUSE);
@@ -76,13 +77,13 @@ fn longer(pause: Duration) -> Duration {
 }
 
 /// Handles messages until the stream ends.
-async fn hear(channel: &Arc<Streamable>, stream: &mut EventStream) {
+async fn hear(channel: &Arc<Streamable>, session: &HttpSession, stream: &mut EventStream) {
     while let Ok(Some(parsed)) = stream.next(|| LARGEST, || None).await {
         let bytes = match parsed {
             ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();
                 let incoming = message::parse(data);
-                incoming::handle(incoming, &channel.events, &mut |_, _| (), &|| channel.reply());
+                incoming::handle(incoming, &channel.events, &mut |_, _| (), &|| channel.reply(Some(session)));
                 bytes
             }
             ServerSentEvent::TooLarge { head, .. } => head.len(),

@@ -113,10 +113,12 @@ impl MessageHeaders {
         self
     }
 
-    /// Limits the token to that of the login with which the session of the address began.
-    pub(super) fn in_session_of(mut self, login: Option<LoginId>) -> MessageHeaders {
-        self.token = TokenLimit::Session(login);
-        self
+    /// Limits the token to that of the login whose session the address names, once it is known.
+    pub(super) fn in_session_of(self, login: Option<&LoginId>) -> MessageHeaders {
+        match login {
+            Some(login) => MessageHeaders { token: TokenLimit::Session(Some(login.clone())), ..self },
+            None => self,
+        }
     }
 
     /// The headers, and the token that may join them.

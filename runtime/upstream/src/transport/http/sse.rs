@@ -6,6 +6,7 @@ use super::gate::ListenGate;
 use super::incoming;
 use super::life::Life;
 use super::metadata::MessageHeaders;
+use super::refusal::HttpRefusal;
 use super::streamable::is_events;
 use super::wire::{Answered, HttpWire, SendFault};
 use crate::jsonrpc::error::METHOD_NOT_FOUND;
@@ -20,7 +21,7 @@ use ptc_base::spill::{RawSpill, SpillStore};
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -37,8 +38,8 @@ const RECEIPT: usize = 4_096;
 pub(super) struct SseChannel {
     /// Where messages are posted to.
     wire: HttpWire,
-    /// The login with whose token the stream was opened.
-    login: Option<LoginId>,
+    /// The login of the stream: the first one whose token the server has accepted.
+    login: OnceLock<LoginId>,
     events: Arc<ServerEvents>,
     life: Arc<Life>,
     calls: Mutex<HashMap<u64, CallInFlight>>,
@@ -101,7 +102,7 @@ impl SseChannel {
         wire.url = url;
         let channel = Arc::new(SseChannel {
             wire,
-            login,
+            login: login.map_or_else(OnceLock::new, OnceLock::from),
             events,
             life,
             calls: Mutex::default(),
@@ -218,32 +219,40 @@ impl SseChannel {
             biased;
             answer = &mut answer => answer,
             posted = &mut posted => match posted {
-                Ok(()) => answer.await,
+                Ok(None) => answer.await,
+                Ok(Some(refusal)) => {
+                    self.lock().remove(&id);
+                    return Err(refusal.fault(""));
+                }
                 Err(fault) => {
                     self.lock().remove(&id);
-                    return Err(fault);
+                    if let SendFault::OtherLogin = fault {
+                        // The next call opens a stream of the new login.
+                        self.life.end(fault.to_string(), true);
+                    }
+                    return Err(fault.into());
                 }
             },
         };
         answer.unwrap_or_else(|_| Err(lost())).map(CallResult::Mcp)
     }
 
-    async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<(), UpstreamFault> {
-        let metadata = metadata.in_session_of(self.login.clone());
-        let sent = self.wire.send(Method::POST, metadata, Some(body)).await;
-        if let Err(fault @ SendFault::OtherLogin) = &sent {
-            self.life.end(fault.to_string(), false);
-        }
-        let Answered { mut response, .. } = sent?;
+    /// Posts a message. Returns why the server does not accept it, if it does not.
+    async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<Option<HttpRefusal>, SendFault> {
+        let metadata = metadata.in_session_of(self.login.get());
+        let Answered { mut response, login } = self.wire.send(Method::POST, metadata, Some(body)).await?;
         if response.status.is_success() {
+            if let Some(login) = login {
+                self.login.get_or_init(|| login);
+            }
             response.body.beginning(RECEIPT).await;
-            return Ok(());
+            return Ok(None);
         }
         let refusal = self.wire.refusal(response).await;
         if refusal.is_about_us() || refusal.is_lost_session() {
             self.life.end(refusal.words(), false);
         }
-        Err(refusal.fault(""))
+        Ok(Some(refusal))
     }
 
     /// Sends a notification.

@@ -123,8 +123,9 @@ impl Streamable {
         request: &ServerRequest,
         body: Payload,
     ) -> Result<(Answered, HttpSession), PostFailure> {
-        let mut was_lost = false;
-        for _ in 0..MOST_SESSIONS {
+        let (mut was_lost, mut tries) = (false, 0);
+        loop {
+            tries += 1;
             let session = match request.envelope.era {
                 Era::Handshake(_) => self.sessions.current(),
                 Era::Opening | Era::Stateless(_) => HttpSession::default(),
@@ -141,11 +142,13 @@ impl Streamable {
                     was_lost = true;
                 }
                 Err(SendFault::Net(error)) => return Err(self.failed(&error)),
+                Err(fault @ SendFault::OtherLogin) if tries == MOST_SESSIONS => {
+                    return Err(PostFailure::Fault(fault.into()));
+                }
                 Err(SendFault::OtherLogin) => {}
             }
             self.renew(session.generation).await?;
         }
-        Err(PostFailure::Fault(SendFault::OtherLogin.into()))
     }
 
     /// The failure of a call that the server has refused.
@@ -196,7 +199,7 @@ impl Streamable {
                 answer.into_bytes()
             }
         };
-        match self.take(text, id) {
+        match self.take(text, id, session.as_ref()) {
             Some(answer) => answer,
             None => Err(protocol(unanswered(&response))),
         }
@@ -213,7 +216,7 @@ impl Streamable {
             let why = match stream.next(|| sink.max_bytes(), || sink.store().cloned()).await {
                 Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
-                    if let Some(answer) = self.take(data, id) {
+                    if let Some(answer) = self.take(data, id, session.as_ref()) {
                         finish(stream);
                         return answer;
                     }
@@ -267,7 +270,12 @@ impl Streamable {
     }
 
     /// Handles a text of the server. Returns the answer to the request `id`, if the text has it.
-    fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, PostFailure>> {
+    fn take(
+        self: &Arc<Self>,
+        text: Vec<u8>,
+        id: u64,
+        session: Option<&HttpSession>,
+    ) -> Option<Result<RawAnswer, PostFailure>> {
         let answer: Result<RawAnswer, ErrorObject> = match message::parse(text) {
             Incoming::Response { id: theirs, body } if theirs == id => body,
             other => {
@@ -277,7 +285,7 @@ impl Streamable {
                         found.get_or_insert(body);
                     }
                 };
-                incoming::handle(other, &self.events, &mut answers, &|| self.reply());
+                incoming::handle(other, &self.events, &mut answers, &|| self.reply(session));
                 found?
             }
         };
@@ -285,10 +293,10 @@ impl Streamable {
         Some(answer.map_err(|error| PostFailure::Fault(UpstreamFault::Rpc(error))))
     }
 
-    /// Sends the answer to a request of the server.
-    pub(super) fn reply(self: &Arc<Self>) -> incoming::Reply {
-        let channel = self.clone();
-        Box::new(move |text| channel.notice(text))
+    /// Sends the answer to a request of the server, in the session in which it has asked.
+    pub(super) fn reply(self: &Arc<Self>, session: Option<&HttpSession>) -> incoming::Reply {
+        let (channel, session) = (self.clone(), session.cloned().unwrap_or_default());
+        Box::new(move |text| channel.notice(text, session))
     }
 
     /// The failure of a call; ends the connection if the server is gone.
@@ -350,7 +358,7 @@ impl Streamable {
     pub(super) fn notify(self: &Arc<Self>, method: &'static str, revision: &str) {
         let text = message::notification(method, None);
         if method != "notifications/initialized" {
-            return self.notice(text);
+            return self.notice(text, self.sessions.current());
         }
         self.sessions.agree(revision);
         self.gate.close();
@@ -368,14 +376,13 @@ impl Streamable {
     }
 
     /// Sends a message that needs no answer, unless too many are under way.
-    pub(super) fn notice(self: &Arc<Self>, text: String) {
+    fn notice(self: &Arc<Self>, text: String, session: HttpSession) {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else {
             tracing::debug!(upstream = self.events.server(), "message dropped: the server takes none");
             return;
         };
         let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let session = channel.sessions.current();
             let _ = channel.life.unless_closed(channel.post(text, &session)).await;
             drop(permit);
         });
@@ -474,6 +481,6 @@ struct StreamCancel<'a> {
 impl Drop for StreamCancel<'_> {
     fn drop(&mut self) {
         let Some(channel) = self.channel.filter(|channel| !channel.life.is_closed()) else { return };
-        channel.notice(message::cancelled(self.id, self.deadline));
+        channel.notice(message::cancelled(self.id, self.deadline), channel.sessions.current());
     }
 }
