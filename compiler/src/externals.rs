@@ -1,4 +1,5 @@
-//! What a host gives to a compilation in addition to the text (names, tools, limits), and what it gets back.
+//! Types for what a host passes to the compiler in addition to the source text (known names, tools, limits), and for
+//! what it gets back.
 
 use crate::diagnostic::Diagnostic;
 use crate::flows::FlowPlan;

@@ -1,4 +1,4 @@
-//! The lexer: source text to tokens.
+//! The lexer: splits source text into tokens.
 
 use logos::Logos;
 

@@ -1,4 +1,4 @@
-//! The compiler of PTC-Lisp: source text to verified register bytecode.
+//! Compiles PTC-Lisp, the small Lisp of `ptc`, from source text to verified register bytecode.
 //!
 //! # Layout
 //! The data flows from top to bottom.

@@ -1,4 +1,5 @@
-//! Runs all passes of the compiler.
+//! Runs the passes of the compiler in order, from source text to verified bytecode, within the budget of the
+//! compilation.
 
 use crate::diagnostic::{self, Diagnostic, Failed};
 use crate::externals::{CompileOptions, Compiled, Externals, Rejection};

@@ -1,4 +1,4 @@
-//! The interface by which a host checks literal tool calls before a program runs, and the data of such a call.
+//! The interface by which a host checks a program's tool calls before it runs, as far as they are written as literals.
 //!
 //! The compiler knows neither servers nor schemas. It passes each call with a literal server to the host's
 //! [`ToolCatalog`], which returns findings.

@@ -1,4 +1,4 @@
-//! A small MCP server over stdio for sample or recorded tools, which delays each call by a given latency.
+//! A small MCP server over stdio with sample or recorded answers, for `ptc demo` and `ptc prelude test --replay`.
 
 use ptc_server::protocol::params::Params;
 use ptc_server::protocol::version::Version;

@@ -1,6 +1,6 @@
-//! Calls functions that need no frame: builtins that compute their value at once, keywords and collections in call
-//! position, and `partial`, `comp` and other combinators of these. Such a call cannot reach a function of the program
-//! or the host, so a machine may make it directly, item by item.
+//! Calls functions that need no stack frame: builtins that compute their value at once, keywords and collections in
+//! call position, and combinations of these by `partial`, `comp` and others. Such a call cannot reach a function of the
+//! program or the host, so a machine may make it directly, item by item.
 
 use crate::bytecode::{BuiltinId, CombinatorKind};
 use crate::context::{Context, Direct};

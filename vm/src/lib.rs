@@ -1,4 +1,4 @@
-//! The register VM of PTC-Lisp.
+//! A register-based virtual machine, which runs compiled PTC-Lisp programs in slices, within limits of memory and work.
 //!
 //! It has no I/O, no clock, no threads of its own: it runs a slice of a program and returns why it
 //! stopped ([`isolate::Exit`]).

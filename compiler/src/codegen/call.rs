@@ -1,5 +1,5 @@
-//! Generates calls and closures; leaves out unused calls that have no effect, and turns combinators of constants into
-//! constants.
+//! Generates bytecode for function calls and for making closures, and leaves out calls that have neither an effect nor
+//! a used result. Combinators of constants, such as `(fnil inc 0)`, become constants.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;

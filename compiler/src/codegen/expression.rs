@@ -1,5 +1,5 @@
-//! Dispatches each kind of expression to its generator; generates names, arithmetic, comparisons, `do`, `let`, `def`
-//! and early ends itself.
+//! Generates the bytecode of any expression: names, arithmetic, comparisons, `do`, `let`, `def` and early ends here,
+//! all other kinds by the generators in the other files of this module.
 //!
 //! Each family has a function of its own, so that the frame of the dispatcher stays small.
 

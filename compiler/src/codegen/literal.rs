@@ -1,4 +1,4 @@
-//! Generates literals and collections.
+//! Generates bytecode that loads literals and builds vectors, maps and sets.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;

@@ -1,4 +1,4 @@
-//! Generates `loop`, `recur`, `for` and `doseq`.
+//! Generates bytecode for the loops of the language: `loop` with `recur`, `for` and `doseq`.
 
 use super::control::Edge;
 use super::emitter::{Emitter, RecurHead, Target, take};

@@ -1,4 +1,4 @@
-//! Code generation: IR to instructions.
+//! Generates register bytecode from the intermediate representation (IR) of a program.
 //!
 //! Registers are a stack: register 0 is the closure, then come the parameters, then locals and temporary
 //! values in the order in which they are needed. A call window therefore always finds the registers above

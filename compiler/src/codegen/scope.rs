@@ -1,5 +1,5 @@
-//! Frees locals at the end of their scope instead of at their last use. Only tests use this mode, to prove that the
-//! behaviour of a program does not depend on its last uses.
+//! A test mode of the code generator: frees locals at the end of their scope instead of at their last use, to prove
+//! that the behaviour of a program does not depend on its last uses.
 
 use super::emitter::{Emitter, take};
 use crate::diagnostic::Failed;

@@ -1,4 +1,5 @@
-//! Boxed errors that are passed up to the form that records them.
+//! The error type of the compiler's passes, a boxed diagnostic that keeps stack frames small, with functions that make
+//! common errors.
 
 use super::Diagnostic;
 use ptc_vm::{BoundedText, Reason, Span};

@@ -1,4 +1,4 @@
-//! Resolves a span of a source text to line, column, and the text around it.
+//! Resolves a span of a source text to line, column and surrounding text, for error messages.
 
 use ptc_vm::Span;
 

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong, where, and what to change.
+//! Errors and warnings of the compiler: what is wrong, where, and what to change.
 //!
 //! # Layout
 //! - this file: [`Diagnostic`], a finding of the compiler with a span of its source

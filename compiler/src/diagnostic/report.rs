@@ -1,5 +1,5 @@
-//! An error or a warning of the compiler or of a run with its location and hints, and its renderings as text for people
-//! and for models. It needs no source text any more.
+//! Renders an error or warning, of the compiler or of a run, with its location and hints as text for people and for
+//! models. A [`Report`] needs no source text any more.
 
 use super::location::{Location, Position};
 use super::{Diagnostic, Severity, notation};

@@ -1,4 +1,5 @@
-//! Follows data flows through calls of functions: those of the program, builtins as values, and unknown ones.
+//! Data-flow analysis of function calls: finds which data the results may depend on, for functions of the program,
+//! builtins that are passed as values, and unknown functions.
 
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::FlowCallKind;

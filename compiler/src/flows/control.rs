@@ -1,4 +1,5 @@
-//! Follows data flows through conditionals and loops.
+//! Data-flow analysis of conditionals and loops: which data may reach their values, and which data decides what they
+//! evaluate.
 
 use super::node::{NEVER, Val};
 use super::set::SourceSet;

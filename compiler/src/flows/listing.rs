@@ -1,4 +1,5 @@
-//! Lists the calls that leave a program and the sources of their arguments as a [`FlowPlan`].
+//! Turns the finished data-flow analysis into a [`FlowPlan`]: lists the tool calls of a program with the data that may
+//! reach each argument.
 
 use super::node::Val;
 use super::plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource};

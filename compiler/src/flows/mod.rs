@@ -1,5 +1,5 @@
-//! Plans data flows: which call results, context keys, session names and literals may reach which argument of which
-//! call, before the program runs.
+//! Finds, before a program runs, which data (call results, inputs, session values, literals) may reach which argument
+//! of which tool call, for data-flow rules.
 //!
 //! The analysis is a walk of the IR with abstract values (`node`), repeated until nothing changes. It tells apart
 //! functions and places of calls, but not the calls of one function (0-CFA), and parts of maps under constant keys.

@@ -1,4 +1,5 @@
-//! Abstract values: which sources a value may depend on, part by part.
+//! Abstract values of the data-flow analysis: what data a value and each of its known parts may depend on, and what a
+//! call of it may do.
 
 use super::budget::Nodes;
 use super::set::{Callables, SourceSet};

@@ -1,5 +1,5 @@
-//! Tells the data-flow analysis which names earlier programs of the session defined, and what a call of a prelude's
-//! export may do.
+//! Gives the data-flow analysis what it must know of names from outside a program: those that earlier programs of the
+//! session defined, and the exports of preludes (Lisp libraries).
 
 use super::set::Callables;
 use crate::namespace::ExportEffects;

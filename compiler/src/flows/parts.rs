@@ -1,4 +1,5 @@
-//! Adds and reads the parts of abstract collections, and makes abstract values of constants.
+//! Models maps, lists and constants in the data-flow analysis, so that each entry of a collection keeps dependencies of
+//! its own.
 
 use super::budget::MOST_FIELDS;
 use super::node::{DEEPEST, Key, NEVER, Node, Rest, Text, Val};

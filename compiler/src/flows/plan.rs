@@ -1,5 +1,5 @@
-//! The plan of a program: which sources may reach which argument of which call, with its renderings as text and as a
-//! Mermaid flowchart.
+//! The result of the data-flow analysis: which data may reach which argument of which call of a program, shown as text
+//! or as a Mermaid flowchart.
 
 pub use super::set::SourceSet;
 use ptc_vm::Span;

@@ -1,4 +1,5 @@
-//! Follows data flows through calls of builtins: exact rules for the usual ones, and one rule for all others.
+//! Data-flow analysis of builtin calls: on which data a result depends, by exact rules for common builtins and one safe
+//! rule for all others.
 
 use super::node::{NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};

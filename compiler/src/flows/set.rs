@@ -1,4 +1,5 @@
-//! Sets of data sources, and sets of the functions and effects that a call of a value may reach, as bits.
+//! Bit sets of the data-flow analysis: the data sources that a value may depend on, and the functions and effects that
+//! a call of it may reach.
 
 /// A set of sources of a [`super::FlowPlan`], by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

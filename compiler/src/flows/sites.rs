@@ -1,4 +1,5 @@
-//! Follows data flows through calls that leave the program, such as tool calls.
+//! Data-flow analysis of calls that leave the program, such as tool calls: notes which data may reach their arguments,
+//! and makes their results new data sources.
 
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::{FlowCallKind, FlowSource};

@@ -1,4 +1,4 @@
-//! Finds repeated keys of map literals and elements of set literals, by structure.
+//! Finds repeated keys in map literals and repeated elements in set literals, comparing them by structure.
 
 use crate::form::{Form, FormKind};
 use crate::meter::Meter;

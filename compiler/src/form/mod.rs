@@ -1,4 +1,4 @@
-//! Forms: the syntax trees that the reader makes of tokens. They live in the arena of one compilation.
+//! The syntax trees (forms) that the reader builds from tokens. They live in the arena of one compilation.
 
 pub(crate) mod duplicate;
 mod text;

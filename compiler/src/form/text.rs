@@ -1,4 +1,4 @@
-//! Cuts the source text of a form for messages.
+//! Shortens the source text of a form for error messages.
 
 use ptc_vm::Span;
 

@@ -1,4 +1,4 @@
-//! Answers questions about the evaluation of an expression: whether it has effects, which locals it reads.
+//! Finds expressions without effects, which may be evaluated at another time, and the local variables that they read.
 
 use super::{Callee, Kind, Ref, Slots};
 use ptc_vm::builtins::Purity;

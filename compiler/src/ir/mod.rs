@@ -1,4 +1,5 @@
-//! The intermediate representation: the resolved program between forms and bytecode.
+//! The intermediate representation (IR) of the compiler: a program with resolved names, between syntax trees and
+//! bytecode.
 //!
 //! - Names are gone: a local is a *slot*, numbered by how many locals are in scope when it is bound, so two locals of
 //!   a function share a slot only if they never live at once. Outer locals are captures.

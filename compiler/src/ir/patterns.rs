@@ -1,4 +1,4 @@
-//! Compiles the regex literals of a program, within limits for all of them.
+//! Compiles the regex literals of a program, within limits on the memory and work of all of them together.
 
 use super::tables::{Tables, full};
 use crate::diagnostic::{Diagnostic, Failed};

@@ -1,4 +1,5 @@
-//! The symbols, constants and globals of a program under construction, each row once.
+//! Collects the tables of symbols, constants and globals of a program while it is compiled, with one row for each
+//! distinct entry.
 
 use super::patterns::Patterns;
 use crate::diagnostic::Diagnostic;

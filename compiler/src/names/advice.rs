@@ -1,4 +1,4 @@
-//! Advice for special forms of a wrong shape: for most an example of how the form is written.
+//! Hints for error messages about malformed special forms, mostly an example of how the form is written.
 
 use super::Special;
 

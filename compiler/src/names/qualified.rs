@@ -1,4 +1,4 @@
-//! Reads names as they are written, with a namespace or without.
+//! Splits names such as `str/join` into namespace and name, and finds the builtin that a written name means.
 
 use ptc_vm::builtins;
 use ptc_vm::bytecode::BuiltinId;

@@ -1,6 +1,7 @@
-//! Tests of a prelude: splits `(deftest name …)` with `(is …)` into programs.
+//! Turns the tests of a prelude (a Lisp library), such as `(deftest name (is expr))`, into one runnable program for
+//! each assertion.
 //!
-//! Each assertion becomes a program: the definitions of the file, the forms before it in its test, and its
+//! Such a program contains the definitions of the file, the forms before the assertion in its test, and the asserted
 //! expression, all at their positions in the file, so that error locations are locations of the file. Everything else
 //! is blanks.
 

@@ -1,4 +1,4 @@
-//! Parses the forms of a prelude into namespaces and definitions.
+//! Parses the forms of a prelude (a Lisp library that is loaded before a program) into namespaces and definitions.
 
 use super::metadata::{Metadata, Visibility};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};

@@ -1,4 +1,5 @@
-//! Finds in the code of a definition whether it may call the host, end the program, print, or defer calls of functions.
+//! Finds in the bytecode of a library definition whether it may call the host, end the program, print, or make values
+//! that call functions later.
 
 use crate::flows::is_deferring;
 use crate::namespace::ExportEffects;

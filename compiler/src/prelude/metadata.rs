@@ -1,5 +1,5 @@
-//! Parses the metadata of a prelude's definition or namespace: visibility, effect, requirements, and how it is offered
-//! as a tool.
+//! Parses the metadata of a definition or namespace of a prelude (a Lisp library): visibility, effect, requirements,
+//! and how it is offered as a tool.
 
 use super::declare::ReadContext;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};

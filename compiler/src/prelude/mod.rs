@@ -1,4 +1,5 @@
-//! Compiles preludes, the texts that define namespaces for other programs (`ns`, `defn`, `defn-`, `def`).
+//! Compiles preludes, Lisp libraries that are loaded before a program and define namespaces for it (`ns`, `defn`,
+//! `defn-`, `def`).
 //!
 //! Each definition becomes a program of its own; its main function gives the value. An isolate so links only the
 //! definitions that are called, and those that these call.

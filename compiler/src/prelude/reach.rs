@@ -1,5 +1,5 @@
-//! Completes the definitions of a prelude with what depends on others: references, effects, and requirements of a host.
-//! A caller needs what its helpers need.
+//! Adds to each definition of a prelude (a Lisp library) what follows from the definitions that it refers to: their
+//! effects, and what they require of the host. A caller needs what its helpers need.
 
 use super::declare::{Declared, DeclaredNamespace};
 use super::effects::effects_of;

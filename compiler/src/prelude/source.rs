@@ -1,4 +1,4 @@
-//! Prints a form on one line: its tokens verbatim, with one blank where there was space between two.
+//! Prints the source of a library definition on one line, without comments, as programs see it by `(source name)`.
 
 use crate::lexer::Token;
 use logos::Logos;

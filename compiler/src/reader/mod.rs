@@ -1,4 +1,5 @@
-//! The reader: makes forms of tokens, and goes on after most errors, so that several are reported at once, with hints.
+//! The parser: builds syntax trees (forms) from tokens, and continues after most errors, so that several are reported
+//! at once, with hints.
 //!
 //! It has an explicit stack and does not recurse; the text may nest 64 levels.
 

@@ -1,4 +1,4 @@
-//! Hints for characters without a meaning.
+//! Hints for errors at characters that the language cannot read, such as `||` or curly quotes: what to write instead.
 
 use crate::lexer::is_symbol_char;
 

@@ -1,4 +1,5 @@
-//! Reference entries of host forms and constants.
+//! Entries of the language reference for names without a table elsewhere: forms that reach the host, such as
+//! `tool/call`, and constants.
 
 use super::EntryKind::{Constant, HostForm};
 use super::Other;

@@ -1,4 +1,4 @@
-//! Resolves calls, and checks their number of arguments where the called function is known.
+//! Translates function calls to IR, and checks their number of arguments where the called function is known.
 
 use super::symbol::{Meaning, is_placeholder};
 use super::{Resolved, Resolver, foreign_names};

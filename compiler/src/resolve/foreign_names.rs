@@ -1,5 +1,5 @@
-//! Advice for names that this language does not have: names of Clojure and other languages, and methods of other
-//! languages. Each row says what to write instead.
+//! Lists names and methods of Clojure and other languages that this language does not have, with what to write instead,
+//! for error messages.
 
 /// Names between blanks, and what to write instead.
 pub(super) const ABSENT: &[(&str, &str)] = &[

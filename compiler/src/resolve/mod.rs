@@ -1,5 +1,5 @@
-//! Resolves forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
-//! the IR. All independent errors are collected.
+//! Translates syntax trees (forms) to IR: names become slots, captures, globals and builtins; special forms become the
+//! few kinds of IR expressions. All independent errors are collected.
 
 pub(crate) mod call;
 mod foreign_names;

@@ -1,4 +1,5 @@
-//! Resolves builtins with instructions of their own: arithmetic, comparison, `not`, `nil?`, `some?`.
+//! Translates calls of builtins that have bytecode instructions of their own to IR: arithmetic, comparison, `not`,
+//! `nil?`, `some?`.
 
 use super::Resolver;
 use crate::form::Form;

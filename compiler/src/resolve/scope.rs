@@ -1,5 +1,5 @@
-//! Scopes of functions and locals: finds the slot or capture of a name, gives out slots, and notes the outer locals
-//! that a loop reads.
+//! Tracks the scopes of functions and local variables: gives out slots, finds the slot or capture of a name, and notes
+//! the outer locals that a loop reads.
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;

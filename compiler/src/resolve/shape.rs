@@ -1,4 +1,4 @@
-//! Errors for special forms of a wrong shape.
+//! Makes the errors for malformed special forms: the expected syntax, with a hint.
 
 use crate::diagnostic::{Failed, error};
 use crate::names::Special;

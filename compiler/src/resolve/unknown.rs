@@ -1,4 +1,4 @@
-//! Explains qualified names and methods that do not exist: the error, with what was probably meant as its hint.
+//! Makes the errors for qualified names and methods that do not exist, with what was probably meant as a hint.
 
 use super::suggest::{did_you_mean, nearest};
 use super::symbol::OTHER_NAMESPACES;

@@ -1,4 +1,4 @@
-//! The server side of MCP: transports, tools, answers, records, and the page that people look at.
+//! The MCP server of `ptc`: transports, tools and their answers, records of calls, and a web page for people.
 //!
 //! # Layout
 //!

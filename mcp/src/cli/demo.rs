@@ -1,4 +1,5 @@
-//! The command `ptc demo`, and the sample servers that it starts.
+//! The command `ptc demo`, which starts two sample MCP servers, runs a program that joins their data, and prints its
+//! answer and its calls.
 
 use super::boot::boot_demo;
 use super::trace;

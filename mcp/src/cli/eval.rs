@@ -1,4 +1,4 @@
-//! The command `ptc eval`, which runs one program.
+//! The command `ptc eval`, which runs one Lisp program and prints its answer.
 
 use super::OutputFormat;
 use super::boot::Need;

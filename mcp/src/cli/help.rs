@@ -1,4 +1,5 @@
-//! Shapes the help of every command: flags in groups, rare flags by name only, paragraphs that wrap once.
+//! Rearranges the `--help` text of every command: groups its flags, describes only the common ones, and joins the lines
+//! of paragraphs so that the terminal wraps them.
 //!
 //! The manual pages come from the same definitions before they are shaped, so they describe every flag.
 

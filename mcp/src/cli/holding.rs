@@ -1,5 +1,5 @@
-//! Defers the signals that end a command while a login is being renewed: its server has replaced the old tokens
-//! already, so the login would be lost with the process.
+//! Defers signals that would end the process while an OAuth login is being renewed, because the server may have
+//! replaced the old tokens before the new ones are stored.
 //!
 //! Only signals whose default action would end the process are deferred: a command with handlers of its own waits by
 //! itself. The third signal ends the process all the same.

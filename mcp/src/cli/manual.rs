@@ -1,4 +1,5 @@
-//! The commands `ptc completions` and `ptc man`, made from the command line's own definition.
+//! The commands `ptc completions` and `ptc man`, which generate shell completions and manual pages from the definition
+//! of the command line.
 
 use clap::Command;
 use ptc_base::files::{self, FileAccess, LinkRule};

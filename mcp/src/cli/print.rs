@@ -1,4 +1,4 @@
-//! Prints the outcome of a run for people: of a program, or of a script.
+//! Prints how a Lisp program or a Python script ended, as text for people: its output, its answer or its error.
 
 use ptc_calls::outcome::Outcome;
 use ptc_server::console;

@@ -1,4 +1,5 @@
-//! Reloads edited files of the configuration, the policy and the pins while `ptc serve` or `ptc up` runs.
+//! Reloads the files of the configuration, the policy and the approved tool definitions (pins) after edits, while `ptc
+//! serve` or `ptc up` runs.
 
 use super::boot::{UpstreamFlags, abort};
 use super::policy::warnings;

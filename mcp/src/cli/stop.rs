@@ -1,5 +1,5 @@
-//! Listens for signals that stop a server process or reload its files, and notices when the input ends before the start
-//! is complete.
+//! Detects when a server process has to stop or to reload its files: by signals, or because its input ends while it is
+//! still starting.
 
 use super::SETTLING;
 use ptc_base::oauth::settle_for_good;

@@ -1,5 +1,5 @@
-//! The command `ptc task`: a model writes programs that solve a task in natural language, and the answer is printed, as
-//! by the tool `lisp_task`.
+//! The command `ptc task`, which lets a model write programs that solve a task given in natural language, and prints
+//! the answer.
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot_with};

@@ -1,5 +1,5 @@
-//! Makes the request handlers of `ptc serve` with the enabled tools and their instructions, one for each restricted
-//! view of the servers.
+//! Builds the request handlers of `ptc serve`, with the enabled tools and their instructions: one for each set of
+//! servers that a client may use.
 
 use super::flags::proxy::ProxyParts;
 use ptc_calls::limits::Limits;

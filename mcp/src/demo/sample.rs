@@ -1,4 +1,5 @@
-//! The two sample servers, a shop and a help desk: the tools that they list, and what each call answers.
+//! The two sample MCP servers of `ptc demo`, a shop and a help desk: the tools that they list, and the answer of each
+//! call.
 
 use super::data;
 use crate::sample_server::SampleServer;

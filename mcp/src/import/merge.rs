@@ -1,5 +1,5 @@
-//! Reads the files of all hosts and merges their entries with ours: skips equal ones, renames clashing ones, and
-//! reports the fate of each.
+//! Reads the configuration files of all hosts (Claude, Cursor …) and merges their MCP servers with those of `ptc`:
+//! skips equal ones, renames clashing ones, and reports the fate of each.
 
 use super::convert::{Converted, convert};
 use super::hosts::{Host, HostFile, HostFolders};

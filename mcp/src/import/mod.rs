@@ -1,4 +1,5 @@
-//! Imports the MCP servers that other hosts have configured.
+//! Imports MCP servers from the configuration files of other hosts (Claude Code, Cursor, VS Code …) for the
+//! configuration of `ptc`.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! Recognizes commands that start this product, which must not become its own upstream.
+//! Recognizes configuration entries that start `ptc` itself, so that it does not become an upstream server of its own.
 
 use ptc_upstream::config::ServerEntry;
 use serde_json::Value;

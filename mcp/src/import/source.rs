@@ -1,4 +1,4 @@
-//! Parses a host's configuration file (JSON, TOML or YAML) to a list of entries.
+//! Parses the configuration file of another host (JSON, TOML or YAML), and returns its entries of MCP servers.
 
 use super::hosts::{Format, Syntax};
 use ptc_upstream::config::read_json;

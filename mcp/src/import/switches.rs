@@ -1,5 +1,5 @@
-//! Reads which servers and tools a host has disabled outside of their entries, and disables them in the imported
-//! entries.
+//! Finds the servers and tools that a host, such as Claude Code, has switched off outside of their entries, and
+//! disables them in the imported entries.
 
 use super::convert::Converted;
 use super::hosts::{EntryDialect, Host, HostFolders};

@@ -1,4 +1,4 @@
-//! The budget that an agent and its children share: turns, tokens and time.
+//! Counts the turns, tokens and time that an agent and the agents that it calls have used of their shared budget.
 
 use super::llm::LlmReply;
 use super::step::{AgentFailure, AgentReason};

@@ -1,8 +1,8 @@
-//! Decides after each round but the last whether an agent goes on; the default guard stops it when a call of the round
-//! may have changed something.
+//! Decides after each turn but the last whether an agent may go on: by default, not after a call that may have changed
+//! something.
 //!
 //! If a program changed something and did not finish, a second try could repeat the change. So a guard looks at the
-//! calls of each round that is not the last one.
+//! calls of each turn that is not the last one.
 
 use ptc_calls::run::outcome::{CallRecord, CallStatus};
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! Holds the results so far of an agent and of the agents that it calls, so that an agent that is dropped half-way leaves
-//! what it has done.
+//! Collects the results of an agent, and of the agents that it calls, while they run, so that a cancelled agent still
+//! has a trace of what it did.
 
 use super::{AgentFailure, AgentReason, AgentStep};
 use ptc_base::sync::Locked;

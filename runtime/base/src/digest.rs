@@ -1,4 +1,4 @@
-//! SHA-256 digests, and bytes as hexadecimal text.
+//! Computes SHA-256 digests, as bytes or hexadecimal text, for identifiers, cache keys and checks of contents.
 
 use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;

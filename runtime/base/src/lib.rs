@@ -1,4 +1,5 @@
-//! What the crates of `ptc-runtime` share: files, tasks, secrets, spilled results, stores, the HTTP client, logins.
+//! Foundations that the crates of `ptc-runtime` share: files, background tasks, secrets, stores, an HTTP client, OAuth
+//! logins and JSON Web Tokens.
 //!
 //! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
 //! above it.

@@ -1,4 +1,5 @@
-//! Catches panics of an application's work, and reads their texts.
+//! Catches panics in code that must not end the thread or task that runs it, such as functions of the application, and
+//! extracts their messages.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,5 @@
-//! Hardens the process: hides its memory, environment and descriptors from programs that it starts, and gives up rights
-//! of a thread to files and networks.
+//! Hardens this process: hides its memory, environment and descriptors from programs that it starts, and can drop a
+//! thread's rights to files and networks (Landlock).
 //!
 //! Linux only; on other systems nothing is done.
 

@@ -1,4 +1,4 @@
-//! Reads JSON, and refuses it where any object has a member twice. Readers differ in which of them counts (RFC 8259,
+//! Parses JSON and rejects objects with duplicate keys, because parsers differ in which of them counts (RFC 8259,
 //! section 4).
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

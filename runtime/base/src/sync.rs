@@ -1,4 +1,4 @@
-//! Locks whose data stays usable after a panic: one call takes the lock, whether or not a thread panicked with it.
+//! Extends `Mutex` and `RwLock` with methods that ignore poisoning, so that their data stays usable after a panic.
 //!
 //! Data under these locks is changed in steps that leave it whole, so a poisoned lock says nothing about it.
 

@@ -1,5 +1,5 @@
-//! Starts tasks and blocking work, each for an owner that ends it: a run, a connection, the process. No other code
-//! starts any.
+//! Spawns async tasks and blocking work, each with a named owner (a run, a connection, the process) that ends it. No
+//! other code spawns any.
 //!
 //! Each piece of work names its [`TaskOwner`]. Blocking work belongs to the future that waits for it: when
 //! that is dropped, as happens at the end of a run, [`StopFlag`] is raised, and the work ends at its next

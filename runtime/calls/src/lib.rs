@@ -1,4 +1,5 @@
-//! Runs and their tool calls as data: limits, accounts, tool catalogs, policies, journals. It calls no tool.
+//! Decides about and records the tool calls of programs, without making them: limits, tool catalogs, policies, and
+//! journals from which runs are replayed.
 //!
 //! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
 //! above it.

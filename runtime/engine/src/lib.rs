@@ -1,4 +1,5 @@
-//! Workers, guests and the broker of tool calls: the parts behind `ptc-runtime`.
+//! Runs programs on worker threads under limits, and carries out their tool calls: the engine behind the crate
+//! `ptc-runtime`.
 //!
 //! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
 //! above it.

@@ -1,5 +1,5 @@
-//! The handle of a session: admits one program at a time and queues it; cancels it, forgets values, moves to another
-//! scope, ends.
+//! The application's handle of a session, in which programs see what earlier ones defined: it admits one program at a
+//! time, forgets values, and ends the session. It queues the program and can cancel it, and moves to another scope.
 
 use crate::exec::handle::Submitted;
 use crate::exec::queue::{Queue, WorkerChoice};

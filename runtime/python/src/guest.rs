@@ -1,4 +1,5 @@
-//! Runs a script as a guest of the runtime, and manages namespaces that several scripts share.
+//! Runs a Python script under the limits and accounting of the runtime, in a namespace of its own or in one that
+//! scripts share in turn.
 //!
 //! The engine does the work in another process.
 

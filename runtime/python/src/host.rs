@@ -1,5 +1,5 @@
-//! The host functions of a script: tool calls with the budget, ledger, checks and redaction of every run, requests for
-//! resources and prompts, discovery of functions.
+//! Implements what a Python script can ask of its host: tool calls under the run's budget and checks, resources,
+//! prompts, and help about functions.
 
 use crate::functions::Functions;
 use crate::received::ReceivedOutput;

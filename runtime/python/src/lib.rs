@@ -1,4 +1,5 @@
-//! Runs Python scripts next to MCP tools. It uses the tool broker, and knows neither MCP nor PTC-Lisp.
+//! Runs Python scripts that call MCP tools, in processes other than this one, under limits of time, memory, output and
+//! calls. It uses the tool broker, and knows neither MCP nor PTC-Lisp.
 //!
 //! # Layout
 //!

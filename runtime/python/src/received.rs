@@ -1,4 +1,5 @@
-//! The output that a running script has sent so far, which is shown if it fails or is interrupted.
+//! Collects the output that a running script sends, up to a size limit, to show it if the script fails or is
+//! interrupted.
 
 use ptc_base::sync::Locked;
 use std::sync::{Mutex, MutexGuard};

@@ -1,5 +1,5 @@
-//! Makes the reply to a call of a script from the tool's result: value, content blocks or failure, as a line for the
-//! script's process.
+//! Converts the result of a tool call to the reply for the script that made it: value, content blocks or failure, as
+//! one line of JSON.
 
 use ptc_engine::broker::{CallPayload, PayloadValue, looks_like_json};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! The functions of scripts for resources and prompts: their names, their parameters, and how arguments are read.
+//! Defines the Python functions with which scripts list and read resources and prompts of servers, and parses the
+//! arguments of their calls.
 
 use ptc_calls::tools::{CallTarget, ListKind};
 use serde_json::{Map, Value};

@@ -1,4 +1,5 @@
-//! Spilled results that a script or its session retains, and the methods that read parts of them.
+//! Keeps results that are too large to return, for a script or its session, and implements the methods with which
+//! scripts read parts of them.
 //!
 //! A call returns an object for such a result. Reading costs fuel, as it does in a PTC-Lisp program.
 

@@ -1,8 +1,8 @@
-//! Holds the features that the client of `ptc` offers to servers, adapts their requests for it, and finds the client
-//! for each request.
+//! Adapts requests of servers, for user input or the user's folders, so that the client of `ptc` can answer them, and
+//! finds that client.
 //!
-//! The features are elicitation (input from a person) and roots (the folders that it works in). They are declared to a
-//! server only when the client supports them, so they have to be known at the handshake.
+//! These features of clients are elicitation (input from a person) and roots (the folders that it works in). They are
+//! declared to a server only when the client supports them, so they have to be known at the handshake.
 
 use super::callers::{Callers, RequestKind};
 use ptc_calls::run::client::{CallingClient, Offered, ServedClient};

@@ -1,4 +1,4 @@
-//! Tests that the tables of remedies in `docs/troubleshooting.md` are those of the code.
+//! Tests that the tables of errors and remedies in `docs/troubleshooting.md` equal those that the code generates.
 //! `PTC_BLESS=1 cargo test -p ptc-runtime --lib documents` rewrites them.
 
 #[path = "../../../tests/src/document_section.rs"]

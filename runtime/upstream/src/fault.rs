@@ -1,4 +1,4 @@
-//! Says why a call of a server failed.
+//! Defines the error of a failed request to a server ([`UpstreamFault`]), and maps it to the reason that programs see.
 
 use crate::{ErrorObject, LoginNeed};
 use ptc_base::net::{NetError, NetFault};

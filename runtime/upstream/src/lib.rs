@@ -1,5 +1,5 @@
-//! Clients of upstream servers (a name, a list of tools, calls that end in raw bytes or a fault), and the configuration
-//! of servers.
+//! Connects ptc to the servers with the tools that programs call (MCP servers, OpenAPI services, local commands), and
+//! reads their configuration.
 //!
 //! [`Upstream`] hides processes, sockets and protocols. From top to bottom:
 //!

@@ -1,4 +1,5 @@
-//! The configured limits of calls to one server.
+//! Defines the limits that the configuration sets on calls to one server: time, size of a result, concurrent calls, and
+//! calls per program.
 
 use std::time::Duration;
 

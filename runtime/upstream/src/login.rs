@@ -1,5 +1,5 @@
-//! Describes a login that a server waits for: the reason, the missing scopes, and whether the client of a call may be
-//! asked. Faults and the supervisor carry it.
+//! Describes the login that a server requires before it answers a request: the reason, missing OAuth scopes, and
+//! whether the client behind the request may be asked to log in. Faults and the supervisor carry it.
 
 use super::ClientFeatures;
 use ptc_base::oauth::{Scopes, ServerLogin};

@@ -1,5 +1,5 @@
-//! An upstream that gives each caller of a shared process a connection of its own, for servers at which each caller has
-//! its own login.
+//! Gives each client of a shared ptc process a server connection of its own, for servers at which each client has its
+//! own login.
 //!
 //! Sessions of a server belong to an account, so callers do not share them. The list of tools is one for all: the one
 //! that was loaded last, by the connection of any caller.

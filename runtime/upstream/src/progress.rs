@@ -1,4 +1,5 @@
-//! Progress of calls under way: finds the call that a notification belongs to, and gives its listener a clean text.
+//! Reports the progress of running calls: finds the call that a server's progress notification belongs to, and passes a
+//! short, redacted text to the call's listener.
 
 use crate::jsonrpc::message::ProgressNote;
 use ptc_base::secrets::{Cut, SecretRegistry, shortened};

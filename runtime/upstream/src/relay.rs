@@ -1,4 +1,5 @@
-//! Answers requests of MCP with the work of one running server, so that another process can use it.
+//! Answers the MCP requests of another process by passing them to one running server, so that both processes can use
+//! it.
 
 use super::jsonrpc::message;
 use super::{

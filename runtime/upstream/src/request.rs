@@ -1,4 +1,5 @@
-//! A request to a server ([`ServerRequest`]), from where it is made to where its result goes.
+//! Defines a request to a server ([`ServerRequest`]): what is called, with which arguments and deadline, and where the
+//! result is written.
 
 use super::{Arguments, RawAnswer, UpstreamFault};
 use crate::jsonrpc::message;

@@ -1,4 +1,4 @@
-//! A server as its callers see it: the trait [`Upstream`], with the state that it reports.
+//! Defines the trait [`Upstream`], through which callers use a server of any kind, and the state that a server reports.
 
 use crate::{CallLimits, CallResult, CallingClient, ServerRequest, StartUnderWay, UpstreamFault};
 use ptc_calls::tools::{ServerText, ToolList};

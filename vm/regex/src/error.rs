@@ -1,4 +1,5 @@
-//! Why a pattern does not compile, and why a search is refused.
+//! Defines the errors of patterns that do not compile, and of searches that are refused because of a long text or too
+//! many steps.
 
 use std::fmt;
 

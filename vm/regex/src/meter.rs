@@ -1,4 +1,4 @@
-//! The trait through which searches pay for their work and memory; a meter ends a search by refusing either.
+//! Defines the trait through which an application counts the work and memory of searches, and can end a search.
 
 use crate::error::SearchError;
 

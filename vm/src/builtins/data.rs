@@ -1,4 +1,4 @@
-//! The builtin behind `data/…`: an entry of the input data of the program.
+//! Implements `data/NAME`, by which a program reads an entry of its input data (the `context` object).
 
 use super::internal::{keyed, row};
 use crate::builtins::Builtin;

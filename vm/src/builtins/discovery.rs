@@ -1,5 +1,6 @@
-//! Table rows of the builtins that ask the host about names: `apropos`, `dir`, `doc`, `meta`, `source`, and listings of
-//! namespaces. The host knows more names than this table: exports of preludes, tools of upstreams.
+//! Declares the builtins with which a program looks up names and documentation in the host: `apropos`, `dir`, `doc`,
+//! `meta`, `source`, and listings of namespaces. The host knows more names than this table: exports of preludes, tools
+//! of upstreams.
 
 use crate::builtins::{Builtin, Category, DiscoveryForm, HostFunction, host};
 

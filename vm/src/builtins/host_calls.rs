@@ -1,4 +1,5 @@
-//! The closed set of host calls.
+//! Enumerates everything that a program can ask of the host: tool calls, the clock, the remaining budget,
+//! documentation, resources and prompts, and stored results.
 
 /// The closed set of host calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,5 @@
-//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and tasks of the journal.
+//! Builtins that programs cannot name: the compiler emits calls of them for destructuring, for iteration, and for tasks
+//! that the log of a run records.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

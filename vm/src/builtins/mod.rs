@@ -1,5 +1,5 @@
-//! The table of builtins, with the name, arities, documentation, purity and implementation of each. Everything else
-//! (lookup by the compiler, arity checks, documentation) comes from the rows.
+//! Defines the functions built into the language: a table with the name, arities, documentation, purity and
+//! implementation of each. Everything else (lookup by the compiler, arity checks, documentation) comes from the rows.
 //!
 //! To add a builtin, add its row to the `TABLE` of the module it belongs to.
 

@@ -1,4 +1,5 @@
-//! Builtins of keywords: `type` and `keyword` make one, `name` gives the text of one.
+//! Builtins that convert between keywords and their text (`keyword`, `name`), and give the type of a value as a keyword
+//! (`type`).
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;

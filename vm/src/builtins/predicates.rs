@@ -1,4 +1,5 @@
-//! Predicates, which accept every value.
+//! Builtins that test a value of any type (`nil?`, `string?`, `even?`), and give false instead of an error for a value
+//! of a wrong type.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

@@ -1,5 +1,5 @@
-//! Table rows of the builtins that ask the host for resources and prompts of an upstream: `resource/read`,
-//! `prompt/get` and their listings.
+//! Declares the builtins with which a program requests resources and prompts of an MCP server through the host:
+//! `resource/read`, `prompt/get` and their listings.
 
 use crate::builtins::{Builtin, Category, HostFunction, ServerForm, host};
 

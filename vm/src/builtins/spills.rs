@@ -1,5 +1,5 @@
-//! Table rows of the builtins that read a part of a spilled result through the host: `spill/head`, `spill/grep`,
-//! `spill/json-path` and others. The whole result is too large to be carried.
+//! Declares the builtins with which a program reads parts of a large result that the host keeps in a file:
+//! `spill/head`, `spill/grep`, `spill/json-path` and others. The whole result is too large to be carried.
 
 use crate::builtins::{Builtin, Category, HostFunction, SpillForm, host};
 

@@ -1,4 +1,5 @@
-//! Table rows of the builtins that call tools, or ask what calls are possible.
+//! Declares the builtins by which a program calls tools, lists the servers that have them, and asks how many calls it
+//! has left, as rows of the table of builtins.
 
 use crate::builtins::{Builtin, Category, HostFunction, host};
 use crate::bytecode::Known;

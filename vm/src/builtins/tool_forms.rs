@@ -1,5 +1,5 @@
-//! The names that the language reserves in the namespace `tool`: `tool/call`, `tool/call!`, `tool/servers`. Every
-//! other `tool/name` is a tool that the host granted.
+//! Defines the names that PTC-Lisp reserves in the namespace `tool` (`tool/call`, `tool/call!`, `tool/servers`), and
+//! which builtin each of them runs. Every other `tool/name` is a tool that the host granted.
 
 use super::HostFunction;
 use crate::bytecode::Known;

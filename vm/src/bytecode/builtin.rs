@@ -1,5 +1,5 @@
-//! Identifies builtins by number, names those that other code treats specially, and holds the facts about each (name,
-//! usage, arity) without its function.
+//! Describes builtin functions (number, name, usage, arity) for code that must not depend on their implementations, and
+//! marks those that such code treats specially.
 
 use super::arity::Arity;
 

@@ -1,4 +1,5 @@
-//! The kinds of combinators (`comp`, `partial`, `juxt` and others), of endless sequences and of transducer stages.
+//! Enumerates what builtins can make of other values: combined functions (`comp`, `partial`, `juxt`), endless sequences
+//! (`repeat`, `iterate`) and the stages of transducers (`map`, `take`).
 
 /// What a combinator is: a function, a sequence without an end, or a transducer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

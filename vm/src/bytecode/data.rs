@@ -1,4 +1,5 @@
-//! A value as plain data, which a host stores outside of any isolate and shares between threads.
+//! Represents a value of a program as plain data, which the host stores outside of the program's heap and shares
+//! between threads.
 
 use super::Const;
 use compact_str::CompactString;

@@ -1,5 +1,5 @@
-//! Effects of an instruction's operands on registers and control flow, and the visitor through which the verifier and
-//! other readers of code receive them.
+//! Describes what an instruction does to registers and control flow, operand by operand, for visitors such as the
+//! bytecode verifier.
 
 /// The effect of one field of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What a fast call needs to know of a function: its number of arguments, whether it reads its closure, and its number
-//! among the leaf functions, which are one operation each.
+//! Holds what the interpreter needs for a fast call of a function: its argument count, whether it reads its closure,
+//! and its number if it is a single operation to compute inline.
 
 /// The fast calls of a function: those with exactly this many arguments.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,10 @@
-//! The instruction set, declared once as a table. A row gives an instruction's mnemonic, control flow, operands and
-//! work.
+//! Declares the instruction set of the VM once, as a table from which the enum, its text, the verifier's view and the
+//! interpreter's dispatch are generated. A row gives an instruction's mnemonic, control flow, operands and work.
 //!
-//! Generated from the rows: the enum, its text, the effects on registers, the references that the verifier checks,
-//! and the arms of both loops of the interpreter. A row says which loops implement it: both (`hot`), or only the
-//! complete one (`full`), for which the hot loop exits. Each loop implements the kinds of work in its macro `work`,
-//! and rows pass their operands to it. An instruction that does known work on other operands so needs no arm of its
-//! own.
+//! The rows also give the effects on registers, the references that the verifier checks, and the arms of both loops of
+//! the interpreter. A row says which loops implement it: both (`hot`), or only the complete one (`full`), for which the
+//! hot loop exits. Each loop implements the kinds of work in its macro `work`, and rows pass their operands to it. An
+//! instruction that does known work on other operands so needs no arm of its own.
 
 use super::builtin::BuiltinId;
 use super::builtin::Names;

@@ -1,6 +1,6 @@
-//! Recognises and computes leaf functions, which are one operation on integers: `(fn [x] (* x k))`, `#(mod % 7)`,
-//! `(defn square [x] (* x x))`. A call is computed inline, and so is a `comp` of them: a frame would be most of the
-//! cost.
+//! Recognises functions that are one operation on integers (leaf functions), such as `#(mod % 7)`, and computes their
+//! calls inline, since a frame would be most of the cost. Other examples are `(fn [x] (* x k))` and
+//! `(defn square [x] (* x x))`. A `comp` of leaf functions is computed inline as well.
 //!
 //! Programs cannot observe this: such a call costs the fuel of a call, and any other operand is left, untouched, to a
 //! call with a frame.

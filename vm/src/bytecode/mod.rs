@@ -1,4 +1,5 @@
-//! The bytecode: instructions, compiled programs and their verifier.
+//! Defines the bytecode that the compiler emits and the interpreter runs: instructions, compiled programs, and the
+//! verifier.
 //!
 //! # Registers
 //! A function sees a window of 256 registers. Register 0 holds the running closure (nil when the

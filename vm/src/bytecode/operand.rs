@@ -1,6 +1,7 @@
-//! The operand types of instructions. A type defines everything about an operand: its effect on registers and control
-//! flow, what it refers to, and its text. The verifier and other readers of code use these types, so a new
-//! instruction made of them needs no code there.
+//! Defines the types of instruction operands (registers, constants, jump distances), so that the verifier and the
+//! disassembler need to know operands only, not each instruction. A type defines everything about an operand: its
+//! effect on registers and control flow, what it refers to, and its text. A new instruction made of these types needs
+//! no code in them.
 
 use super::builtin::{BuiltinId, Names};
 use super::effect::Visit;

@@ -1,5 +1,5 @@
-//! Arithmetic on the common kinds of numbers: integers within 64 bits, and floats. Big integers, mixed operands and
-//! faults are handled by `arith`.
+//! Computes arithmetic on the common kinds of numbers, integers within 64 bits and floats, as the fast path of the
+//! interpreter. Big integers, mixed operands and faults are handled by `arith`.
 
 /// An operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! What an operand refers to other than registers: a constant, global name, captured value, function or builtin. The
-//! verifier checks references, the disassembler names them, and other code finds the called builtin here, without
-//! knowing the instruction.
+//! Names what an instruction refers to other than registers (a constant, global name, captured value, function or
+//! builtin), for the verifier and the disassembler. Other code finds the called builtin here. None of them needs to
+//! know the instruction.
 
 use super::builtin::BuiltinId;
 use super::operand::ProtoIndex;

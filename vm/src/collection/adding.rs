@@ -1,4 +1,5 @@
-//! Adds items and entries to collections.
+//! Adds items to vectors and sets, and entries to maps, by the rules that `conj`, `into`, `merge` and other builtins
+//! share.
 
 use super::seq::{self, expected};
 use crate::context::Context;

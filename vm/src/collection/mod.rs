@@ -1,5 +1,5 @@
-//! Operations of builtins and machines on collections: conversion to sequences, access by key, adding. Growing and
-//! reading collections costs fuel and memory (see [`crate::value::build`]).
+//! Implements the operations on collections that builtins share: conversion to sequences, access by key, and adding
+//! items. Growing and reading collections costs fuel and memory (see [`crate::value::build`]).
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 

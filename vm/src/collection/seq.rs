@@ -1,5 +1,5 @@
-//! Converts collections to vectors for the builtins that walk them, and has the argument checks and faults that these
-//! builtins share.
+//! Converts the collection arguments of builtins to vectors, which they can walk, and makes the type errors for
+//! arguments that do not fit.
 
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted};

@@ -1,5 +1,6 @@
-//! The rows of an isolate's function table, and look-ups in it: the function of a closure, its arities, a loaded
-//! program. A call or a return finds its code in one step, whichever program the function belongs to.
+//! Finds the code of a closure, its arities and its program, in a table of the functions of all programs that are
+//! loaded into one isolate (a separate heap with its state). A call or a return finds its code in one step, whichever
+//! program the function belongs to.
 
 use super::{Context, Unit};
 use crate::bytecode::entry::Entry;

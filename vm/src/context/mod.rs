@@ -1,5 +1,5 @@
-//! The state of an isolate that builtins work on: names, fuel, memory, printed lines, the program's input data. It
-//! does not contain the interpreter, so no builtin can call a function of the program (architecture invariant 3);
+//! Holds the state of a running program that builtins work on: interned names, fuel, memory, printed lines, input data.
+//! It does not contain the interpreter, so no builtin can call a function of the program (architecture invariant 3);
 //! those that take callbacks are native frames.
 
 mod function;

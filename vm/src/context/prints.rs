@@ -1,4 +1,4 @@
-//! Collects the lines of `println` within their budget.
+//! Collects the lines that a program prints with `println`, up to a limit in bytes.
 
 use crate::memory::account;
 use crate::memory::items;

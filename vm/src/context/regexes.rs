@@ -1,4 +1,4 @@
-//! Caches the compiled patterns of a run.
+//! Caches the regular expressions that a program compiles at run time, until its run ends.
 
 use crate::fault::{Fault, Result};
 use crate::memory::Meter;

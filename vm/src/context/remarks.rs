@@ -1,5 +1,5 @@
-//! Remarks for the reader of a result: counts the texts that were parsed as JSON but are invalid, for which the program
-//! got nil.
+//! Counts the texts that a program parsed as JSON in vain, getting nil, so that a remark can warn the reader of its
+//! result.
 
 use crate::fault::BoundedText;
 

@@ -1,4 +1,5 @@
-//! A program loaded into an isolate: its tables linked to the isolate's symbols, globals and values.
+//! Holds a program as loaded into an isolate (a separate heap with its state): the code, with its constants, symbols
+//! and global names linked to those of the isolate.
 
 use super::Function;
 use crate::bytecode::Program;

@@ -1,5 +1,5 @@
-//! Hints for faults: a table for values of a wrong type, by the type that was needed and the type that came, and one
-//! for division by zero.
+//! Holds the hints that errors in Lisp programs give for values of a wrong type, by the type that was needed and the
+//! type that came, and for division by zero.
 
 use super::{BoundedText, Fault};
 

@@ -1,4 +1,4 @@
-//! Spans: ranges of source text.
+//! Defines spans, the ranges of source text by which errors and compiled code name their places in a program.
 
 /// A half-open range of byte offsets into the source of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

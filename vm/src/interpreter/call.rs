@@ -1,4 +1,5 @@
-//! Calls any value, and drives native machines.
+//! Calls any value of the language that can be called, and runs the state machines of builtins that take callbacks,
+//! such as `map`.
 
 use super::fiber::{Fiber, Frame};
 use super::run::After;

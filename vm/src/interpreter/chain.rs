@@ -1,5 +1,6 @@
-//! Fast calls of `(comp f …)` with parts that are functions of the program: each part runs above the combinator,
-//! which stays in its slot, and its result is the argument of the next part. [`super::call`] handles all other cases.
+//! A fast path for calls of functions composed with `comp`: each part runs in place on the stack, and its result
+//! becomes the argument of the next part. The combinator stays in its slot, and each part, a function of the program,
+//! runs above it. [`super::call`] handles all other cases.
 
 use super::fiber::{Fiber, Frame};
 use super::registers::transfer;

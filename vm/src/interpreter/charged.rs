@@ -1,4 +1,5 @@
-//! A vector for the registers, frames and machines of a fiber, whose growth is charged to the memory account in steps.
+//! A growable vector for the stacks of a fiber (one thread of control in a program), which counts its growth against
+//! the program's memory limit in steps. It holds registers, frames and machines.
 //!
 //! The room made so far is charged, not the capacity behind it. Beyond [`LARGE`] the capacity is reserved once, for
 //! as much as the memory limit allows: the pages cost nothing until they are used, and a deep recursion never stops

@@ -1,4 +1,5 @@
-//! A fiber: the state of one line of execution, with parking and reuse of its memory.
+//! Holds the state of a fiber, one thread of control in a program: registers, call frames and running builtins, with
+//! ways to shrink it while it waits and to reuse its memory.
 //!
 //! A suspended fiber is plain data. Registers, frames and native state machines sit in three vectors; nothing in them
 //! points into tables or holds Rust closures.

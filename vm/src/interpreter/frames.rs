@@ -1,5 +1,5 @@
-//! The call stack of a fiber. Its room is filled in advance, so that a call writes a frame after a single check,
-//! without growing memory.
+//! The call stack of a fiber (one thread of control in a program), filled in advance so that a call writes its frame
+//! after a single check, without growing memory.
 
 use super::charged::Charged;
 use super::fiber::Frame;

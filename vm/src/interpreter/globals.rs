@@ -1,5 +1,6 @@
-//! The values of global names by slot, with commit, rollback and freeing of slots. A slot also has the call information
-//! of a function, so that a call by name needs one lookup.
+//! Stores the values of global names in numbered slots, so that what a run of a program has defined can be committed or
+//! rolled back. A slot also has the call information of a function, so that a call by name needs one lookup. Slots
+//! without use are freed.
 
 use crate::bytecode::entry::Entry;
 use crate::context::Function;

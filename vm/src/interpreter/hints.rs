@@ -1,4 +1,5 @@
-//! General hints for faults without a specific one: by reason, or the usage of the called builtin.
+//! Gives an error without a specific hint a general one: the usage of the called builtin, or advice for this kind of
+//! error.
 
 use crate::builtins::{Builtin, Category, Implementation, Purity};
 use crate::bytecode::BuiltinId;

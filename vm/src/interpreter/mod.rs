@@ -1,4 +1,5 @@
-//! The interpreter: runs one fiber until it ends, suspends, or its slice of fuel is used up.
+//! The bytecode interpreter: runs one fiber (a thread of control in a program) until it ends, suspends, or has used up
+//! its slice of fuel (the work budget).
 //!
 //! # Layout
 //! - this file: the loop of frames; [`run`]: the complete instruction table

@@ -1,5 +1,6 @@
-//! Parts of the hot loop that are calls: returns to machines, calls of builtins, key look-ups, making of vectors and
-//! closures. A call leaves few variables live in the loop.
+//! Functions split off from the interpreter's hot loop, such as calls of builtins and key look-ups, so that the loop
+//! keeps few variables, which stay in processor registers. Others are returns to machines, and the making of vectors
+//! and closures.
 
 use super::call::CallOutcome;
 use super::fiber::{Fiber, Frame};

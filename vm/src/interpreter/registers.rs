@@ -1,4 +1,4 @@
-//! Reads and moves registers.
+//! Reads and moves the interpreter's virtual registers, which are slots on a stack of values.
 
 use crate::bytecode::WINDOW;
 use crate::value::Value;

@@ -1,4 +1,5 @@
-//! A pool of register windows of finished fibers: filling and dropping 256 registers costs more than a small program.
+//! Pools the register arrays of finished fibers (threads of control) for reuse, since filling and dropping 256
+//! registers costs more than a small program.
 
 use super::fiber::FIRST_ROOM;
 use crate::bytecode::WINDOW;

@@ -1,4 +1,5 @@
-//! Attaches functions and data of a host to names of an isolate. Attaching runs nothing, so it costs only linking.
+//! Lets the host define functions and data under names that programs can use, without running a program to define them.
+//! Attaching costs only linking.
 
 use super::link::constant_value;
 use super::names::GlobalKey;

@@ -1,4 +1,5 @@
-//! Limits and settings of one run of an isolate, and the optimisations that tests turn off.
+//! Defines the limits and settings of one run of a program (memory, work, loop rounds, parallel branches), and switches
+//! by which tests turn optimisations off.
 
 use crate::memory::{Interrupt, Preemption};
 

@@ -1,4 +1,4 @@
-//! Lets the host read, set and remove the definitions of an isolate.
+//! Lets the host list, read, set and remove the global names that programs of a session have defined.
 
 use super::names::GlobalKey;
 use super::{Isolate, World};

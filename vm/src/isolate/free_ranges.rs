@@ -1,4 +1,5 @@
-//! Allocates ranges of rows in a table.
+//! Allocates ranges of rows in the function table, one range for each loaded program, and reuses the ranges of unloaded
+//! ones.
 //!
 //! The next allocation depends only on the rows in use, not on history: after a rollback it is the same as before.
 

@@ -1,4 +1,5 @@
-//! Shifts results of earlier programs through history names (`*1`, `*2`).
+//! Makes the results of a session's latest programs available under history names (`*1`, `*2`), shifting older results
+//! by one name.
 
 use super::Isolate;
 use super::names::GlobalKey;

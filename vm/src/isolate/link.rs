@@ -1,4 +1,5 @@
-//! Links a program into an isolate: symbols, constants and global slots get the isolate's numbers.
+//! Links a compiled program into an isolate (a separate heap with its state): its symbols, constants and global names
+//! get the numbers that they have there.
 
 use super::names::{GlobalKey, GlobalSlots};
 use crate::bytecode::entry::Entry;

@@ -1,4 +1,4 @@
-//! Gives the names of an isolate their slots.
+//! Maps the global names of programs to numbered slots, in which the interpreter stores their values.
 
 use crate::interpreter::globals::Globals;
 use crate::value::symbol::Symbol;

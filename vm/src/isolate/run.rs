@@ -1,4 +1,5 @@
-//! Begins the runs of an isolate, and ends each by committing or rolling back what it has defined.
+//! Begins the runs of programs in an isolate (a separate heap with its state) and ends each like a transaction, by
+//! committing or rolling back what it has defined.
 //!
 //! Committed state is never overwritten: the definitions, memoized results, interned names, loaded programs and
 //! remembered values of a run form a layer above it. The layer is merged (commit) or dropped (rollback). Both take

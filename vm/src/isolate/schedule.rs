@@ -1,4 +1,5 @@
-//! Schedules the fibers of an isolate: which are ready, which wait for the host, which wait for branches.
+//! Schedules the fibers (threads of control) of one program: which are ready, which wait for the host, which wait for
+//! parallel branches.
 //!
 //! Architecture invariant: a program is deterministic given the host's answers, whatever the size of its slices. Ready
 //! fibers run in the order they became ready, a fiber that a slice ends under goes on first in the next one, and

@@ -1,5 +1,6 @@
-//! The host's view of source tracking: it starts tracking for a run, names the sources of answers and of names, and
-//! asks for those of a call's arguments.
+//! The host's interface to source tracking (which servers' data a value depends on): starts it for a run, names the
+//! sources of answers, and reads those of a call's arguments. The host can also say where names come from that a run
+//! without tracking has defined.
 
 use super::{CallId, Isolate, World};
 use crate::sources::{CallSources, PartSources, Shadow, Sources};

@@ -1,4 +1,5 @@
-//! Frees retained state that nothing reaches any more: names, slots, and results of memoized functions.
+//! Frees state kept between runs of programs that nothing reaches any more: interned names, slots of global names, and
+//! results of memoized functions.
 //!
 //! Values are reference-counted. State that they refer to by number is not: a name is needed while a value, a slot or
 //! a program has its number, a slot while a program has it, memoized results while their function exists. A search

@@ -1,5 +1,5 @@
-//! Adds loaded programs to an isolate, and removes those that nothing reaches when a run ends. Their function numbers
-//! are reused.
+//! Adds loaded programs to an isolate (a separate heap with its state), and unloads, when a run ends, those that no
+//! value reaches any more. Their function numbers are reused.
 
 use super::free_ranges::FreeRanges;
 use super::link::Linked;

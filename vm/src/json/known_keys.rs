@@ -1,4 +1,5 @@
-//! Remembers the keys of recent objects: rows of data have the same keys, which their maps then share.
+//! Remembers the keys of recently parsed JSON objects, so that the maps of rows with the same keys share one set of
+//! keys.
 
 use crate::context::Context;
 use crate::fault::Result;

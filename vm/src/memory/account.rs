@@ -1,5 +1,5 @@
-//! The memory account of an isolate: counts logical bytes against a limit, and frees the backlog of dropped values in
-//! steps at safepoints.
+//! Counts the bytes that the values of a program use against its memory limit, and frees dropped values in steps at
+//! safepoints.
 //!
 //! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is built or grows
 //! and released when it is dropped. It is the same in every build and on every platform, which makes the memory limit

@@ -1,4 +1,5 @@
-//! Pays for the work of a run with fuel, which is granted in slices, and polls for interruption and preemption.
+//! Charges the work of a program to its work budget (fuel), which is granted in slices, and polls whether the program
+//! must stop or be preempted.
 //!
 //! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is granted in slices;
 //! between slices the isolate returns to its driver. Work inside one native operation cannot be cut into slices, so

@@ -1,4 +1,4 @@
-//! How a driver ends a program or preempts it.
+//! Lets the driver of a program end it (deadline, cancellation), or preempt it so that another one runs.
 
 use super::account;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! A list that grows only as far as the memory limit allows, and is on the account while it exists.
+//! A list for builtins that grows only as far as the memory limit of the program allows, and counts against that limit
+//! while it exists.
 
 use super::account;
 use super::copy::STEP;

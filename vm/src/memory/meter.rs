@@ -1,5 +1,5 @@
-//! The meter of an isolate, with which every operation pays fuel and checks memory, and which numbers the runs of the
-//! isolate.
+//! The meter with which every operation of a program pays for its work in fuel (the work budget) and checks the memory
+//! limit. It also numbers the runs of an isolate.
 
 use super::account::{self, Finding};
 use super::fuel::Fuel;

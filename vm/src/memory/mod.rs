@@ -1,5 +1,5 @@
-//! The resources of a program (logical bytes, fuel and time), and how it is stopped. This module does not know
-//! values.
+//! Limits the resources of a program (memory in logical bytes, work in units of fuel, and time), and lets its driver
+//! stop it. This module does not know values.
 
 pub(crate) mod account;
 mod copy;

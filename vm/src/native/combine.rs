@@ -1,4 +1,5 @@
-//! A machine for calls of `juxt`, `complement`, `every-pred` and `some-fn`, and for the first call of a fiber.
+//! Calls functions made by `juxt`, `complement`, `every-pred` and `some-fn`, as a resumable state machine that calls
+//! one part after another. The first call of a parallel branch is one of these machines as well.
 
 use super::Action;
 use crate::bytecode::CombinatorKind;

@@ -1,5 +1,5 @@
-//! A machine for one function over one collection: `map`, `filter`, `group-by`, `min-by` and their relatives differ
-//! only in the use of the results, so they are one machine with a closed set of kinds.
+//! Runs builtins that call one function on each item of a collection (`map`, `filter`, `group-by`, `min-by`), as one
+//! resumable state machine with a variant for each. They differ only in the use of the results.
 
 use super::forward::Forward;
 use super::sort::{self, Sort};

@@ -1,5 +1,5 @@
-//! Recognises functions of the program that only call a builtin, such as `#(str "t" %)`, and calls the builtin for each
-//! item without a frame. Its arguments are parameters, keys of these and constants, also in
+//! Recognises callbacks that only call a builtin, such as `#(str "t" %)`, and calls the builtin directly for each item,
+//! without a call frame. The builtin's arguments are parameters of the callback, keys of these and constants, also in
 //! `(fn [m word] (update m word (fnil inc 0)))`.
 //!
 //! Programs cannot observe this: such a call costs the fuel of both calls, and a fault is located inside the function

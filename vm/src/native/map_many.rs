@@ -1,4 +1,5 @@
-//! A machine for `map` and `mapcat` over several collections; it stops at the shortest.
+//! Runs `map` and `mapcat` over several collections, up to the end of the shortest, as a resumable state machine that
+//! calls the function.
 
 use super::Action;
 use crate::context::Context;

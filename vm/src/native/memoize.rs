@@ -1,5 +1,6 @@
-//! A machine for calls of memoized functions. Values are immutable and functions have no state, so the isolate caches
-//! the results, in one table for each `memoize`.
+//! Calls memoized functions, as a resumable state machine: it returns the cached result, or calls the function and
+//! caches what it returns. Values are immutable and functions have no state, so the isolate caches the results, in one
+//! table for each `memoize`.
 
 use super::Action;
 use crate::context::{Context, Memos};

@@ -1,4 +1,5 @@
-//! A machine for `merge-with`: the function joins the values of equal keys.
+//! Runs `merge-with`, as a resumable state machine that calls a function of the program to join the values of equal
+//! keys.
 
 use super::Action;
 use crate::context::Context;

@@ -1,6 +1,7 @@
-//! Builtins that call functions of the program, as resumable state machines (architecture invariant 3). A machine
-//! never calls: it requests a call, and gets the result by `resume`. A host call inside a callback so suspends like
-//! any other, at any depth, and nothing recurses on the native stack.
+//! Implements the builtins that call functions of the program, such as `map` and `sort`, as resumable state machines,
+//! so that a callback can suspend anywhere. A machine never calls (architecture invariant 3): it requests a call, and
+//! gets the result by `resume`. A host call inside a callback so suspends like any other, at any depth, and nothing
+//! recurses on the native stack.
 //!
 //! The state of a machine is plain data (architecture invariant 10).
 

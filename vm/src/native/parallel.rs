@@ -1,5 +1,5 @@
-//! A machine for `pmap` and `pcalls`: each branch is a fiber of the same isolate, so the host calls of all branches
-//! overlap. The isolate's scheduler starts the branches and stores the results.
+//! Runs the branches of `pmap` and `pcalls`, each as a fiber (a thread of control in the same program), so that their
+//! calls to the host overlap. The isolate's scheduler starts the branches and stores the results.
 
 use super::Action;
 use crate::context::{Context, Prints};

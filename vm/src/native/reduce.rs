@@ -1,4 +1,5 @@
-//! A machine for `reduce`, `reduce-kv` and `reductions`.
+//! Runs `reduce`, `reduce-kv` and `reductions`, as a resumable state machine that calls the reducing function for each
+//! item.
 
 use super::forward::Forward;
 use super::{Action, is_running, takes_exactly};

@@ -1,4 +1,5 @@
-//! A machine for `replace` of the matches of a regex by a function's results.
+//! Replaces the matches of a regex in a string by what a function of the program returns for them, as a resumable state
+//! machine.
 
 use super::Action;
 use crate::context::Context;

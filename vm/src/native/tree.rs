@@ -1,4 +1,5 @@
-//! A machine for `tree-seq`: the nodes of a tree, parents first.
+//! Runs `tree-seq`, which lists the nodes of a tree, parents first, as a resumable state machine that calls the
+//! program's functions for children.
 
 use super::Action;
 use crate::collection::seq::to_vector;

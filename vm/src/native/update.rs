@@ -1,5 +1,5 @@
-//! A machine for `update` and `update-in`: it takes the path apart on the way down, so that an unshared structure is
-//! updated in place on the way back.
+//! Runs `update` and `update-in`, as a resumable state machine that takes nested collections apart along the path, so
+//! that unshared ones are updated in place on the way back.
 
 use super::{Action, Native, Step};
 use crate::apply::{apply, is_direct};

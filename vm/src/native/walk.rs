@@ -1,5 +1,5 @@
-//! A machine for `walk`, `prewalk`, `postwalk`: it takes a collection apart, passes its items through a function, and
-//! builds a collection of the same type from the results.
+//! Runs `walk`, `prewalk` and `postwalk`, as a resumable state machine that takes a collection apart, passes its items
+//! through a function, and rebuilds it from the results. The new collection is of the same type.
 
 use super::Action;
 use crate::collection::adding::add_entries;

@@ -1,4 +1,4 @@
-//! Printing: `pr-str` text, the text of `str`, and the line of `println`.
+//! Prints values of the language as text: for reading back (`pr-str`), for people (`str`), and as lines of `println`.
 //!
 //! One writer serves all three. It has an explicit work list, pays fuel for every byte and checks memory as the text
 //! grows, so deep and shared values print or end in a typed fault.

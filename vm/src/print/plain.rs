@@ -1,4 +1,5 @@
-//! Prints strings with line breaks, and lists of strings one below the other, without quotes and escapes.
+//! Prints results that are strings with line breaks, or lists of strings, as plain text without quotes and escapes,
+//! which reads better.
 
 use super::Extent;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! Sources of values: which answers of the host and entries of the input data a value may depend on, while a program
-//! runs.
+//! Tracks, while a program runs, which answers of the host (servers' data) and which entries of the input data each
+//! value may depend on, for data-flow rules. These are the *sources* of the value.
 //!
 //! A set of sources is one word. The host names sources; names beyond the room of a word are one source together. A
 //! value has a *shadow*: the sources of the value itself, and those of its parts, as far as these differ. Shadows lie

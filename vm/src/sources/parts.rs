@@ -1,4 +1,4 @@
-//! Describes to the host where the arguments of a call come from.
+//! Tells the host, part by part, which servers' data (sources) the arguments of a call depend on.
 
 use super::Sources;
 use super::shadow::Shadow;

@@ -1,4 +1,4 @@
-//! Shadows: the sources of a value and of its parts.
+//! A shadow records, apart from a value, which servers' data (sources) the value and each of its parts depend on.
 
 use super::Sources;
 use crate::memory::account;

@@ -1,4 +1,5 @@
-//! Tracks for a whole isolate which sources names, calls and exits depend on, with what each server was given.
+//! Tracks for a whole program which servers' data (sources) its global names, calls and exits depend on, and what data
+//! each server was given.
 
 use super::Sources;
 use super::shadow::Shadow;

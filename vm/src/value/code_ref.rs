@@ -1,5 +1,5 @@
-//! References from values to code: the number of a function, and a counted reference that keeps its program loaded and
-//! lists it when its last closure is dropped.
+//! References from values to compiled functions, counted so that a program stays loaded as long as one of its closures
+//! exists. A program that has lost its last closure gets into a list.
 
 use crate::bytecode::ProtoIndex;
 use crate::fault::UnitId;

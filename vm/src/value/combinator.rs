@@ -1,5 +1,5 @@
-//! Combinators: functions, endless sequences and transducers that builtins make of other values; a closed set of kinds,
-//! so that calling one is data for the interpreter.
+//! The values that builtins make of functions and other values (combinators): combined functions (`comp`, `partial`),
+//! endless sequences and transducers. They are a closed set of kinds, so that calling one is data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
 use crate::fault::{Fault, Result};

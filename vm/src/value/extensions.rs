@@ -1,8 +1,8 @@
-//! Caches which key set results from adding a key to another key set.
+//! Caches which key set results from adding a key to a map's key set, so that rows to which the same key is added share
+//! their keys again.
 //!
-//! Rows that get the same key added have equal keys again afterwards: `(map #(assoc % :total 0) rows)`. The last few
-//! steps are remembered while a program runs. Only key sets of keys with symbols take part: they are compared by
-//! number, and a remembered step holds only names.
+//! One example is `(map #(assoc % :total 0) rows)`. The last few steps are remembered while a program runs. Only key
+//! sets of keys with symbols take part: they are compared by number, and a remembered step holds only names.
 
 use crate::fault::Result;
 use crate::value::set::SetNode;

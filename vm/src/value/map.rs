@@ -1,4 +1,4 @@
-//! Maps: a set of keys, shared by maps with the same keys, and one value for each key.
+//! The map type of the language: a set of keys, which maps with the same keys share, and one value for each key.
 //!
 //! Rows of data have the same keys, so a row is a reference to them and its values, and a lookup scans keys that are
 //! in the cache already. Small maps that add the same key to the same keys share the result (`extensions.rs`). A map

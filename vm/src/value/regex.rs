@@ -1,4 +1,5 @@
-//! Regular expressions as values. A program pays for compiling and searching, and its account has their memory.
+//! Regular expressions as values of the language: compiling them, searching and their memory count against the
+//! program's limits.
 
 use super::Value;
 use crate::fault::{Fault, Result};

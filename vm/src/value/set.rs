@@ -1,6 +1,6 @@
-//! Sets, which are also the keys of maps: members in the order of insertion, an index for more than a handful of
-//! members, and key order on demand (maps and sets iterate and print in key order at every size). `find` has the
-//! lookups.
+//! The set type of the language, which also holds the keys of maps: members in the order of insertion, with a hash
+//! index for more than a few, and a sorted order on demand. Maps and sets iterate and print in key order at every size.
+//! `find` has the lookups.
 
 mod find;
 #[cfg(test)]

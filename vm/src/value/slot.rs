@@ -1,8 +1,9 @@
-//! Writes values directly into registers and items.
+//! Writes values directly into registers and items of collections, without a temporary, which would make the processor
+//! wait.
 //!
 //! A value is 16 bytes, written as a tag and a payload. Loading it as a whole soon after makes the processor wait for
-//! both stores, longer than most instructions take. So results are written directly into their register, scalars are
-//! moved in the two parts in which they were written, and no temporary is built first.
+//! both stores, longer than most instructions take. So scalars are moved in the two parts in which they were written,
+//! and no temporary is built first.
 
 use super::Value;
 

@@ -1,5 +1,5 @@
-//! The shared state of an isolate's values: a meter to pay with, the interned names of keywords and symbols, and
-//! caches of operations on values.
+//! Holds what operations on the values of one program need: the meter of work and memory, the interned names of
+//! keywords and symbols, and caches.
 
 use super::Value;
 use super::extensions::Extensions;

@@ -1,4 +1,5 @@
-//! String nodes: UTF-8 text with cached facts about it (whether it is ASCII, its hash, its symbol).
+//! The string type of the language: UTF-8 text with cached facts about it (whether it is ASCII, its hash, its interned
+//! symbol).
 
 use crate::memory::account;
 pub use crate::value::relation::text_hash::hash_text;

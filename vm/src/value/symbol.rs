@@ -1,5 +1,6 @@
-//! Symbols: the interned names of an isolate. A keyword is a symbol; a string key of the same text caches its symbol,
-//! so `(:name row)` on a JSON row compares two numbers.
+//! Interns the names that a program uses (keywords, symbols, map keys) as numbers, so that comparing two names compares
+//! two numbers. A keyword is a symbol; a string key of the same text caches its symbol, so `(:name row)` on a JSON row
+//! compares two numbers.
 
 use crate::bytecode::LONGEST_NAME;
 use crate::memory::account;

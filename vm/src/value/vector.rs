@@ -1,4 +1,4 @@
-//! Vectors: one node type for vectors and all sequences.
+//! The vector type of the language, which also represents every other finite sequence.
 //!
 //! A vector is owned items, a slice of another vector (`rest`, `subvec`, `take` cost only a node), or an arithmetic
 //! range, which stores no items. The representation is private: readers use [`VectorNode::get`], [`VectorNode::iter`]

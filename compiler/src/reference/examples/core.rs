@@ -1,4 +1,4 @@
-//! Examples of the functions of `clojure.core`.
+//! Documentation examples for the functions of `clojure.core`, as programs with their printed results.
 
 use super::Table;
 

@@ -1,4 +1,5 @@
-//! Examples of special forms, the history of a session, and host forms.
+//! Documentation examples for special forms, the history of a session (`*1`), and forms that reach the host, as
+//! programs with their printed results.
 
 use super::Table;
 

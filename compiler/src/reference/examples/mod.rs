@@ -1,4 +1,5 @@
-//! Examples for every documented name, at least one for each: a program and its printed result.
+//! Finds the documentation examples of a name, as programs with their printed results; every documented name has at
+//! least one.
 
 mod core;
 mod forms;

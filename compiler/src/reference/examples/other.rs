@@ -1,4 +1,4 @@
-//! Examples of functions on sets, walks, numbers and dates, and of methods.
+//! Documentation examples for sets, tree walks, mathematics, dates and methods, as programs with their printed results.
 
 use super::Table;
 

@@ -1,4 +1,5 @@
-//! Examples of functions on strings, regular expressions and JSON.
+//! Documentation examples for functions on strings, regular expressions and JSON, as programs with their printed
+//! results.
 
 use super::Table;
 

@@ -1,4 +1,4 @@
-//! Resolves the forms that bind local names: `let`, and `loop` with its `recur`.
+//! Translates the forms that bind local names to IR: `let`, and `loop` with its `recur`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, walk};

@@ -1,4 +1,4 @@
-//! Resolves `def`, `defonce` and `defn`, and refuses names that a program cannot define.
+//! Translates `def`, `defonce` and `defn` to IR, and refuses names that a program cannot define.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind, form_text};

@@ -1,4 +1,4 @@
-//! Resolves `fn` and `#()`, and the function parts of `defn` and `letfn`.
+//! Translates function definitions to IR: `fn`, `#()`, and the function parts of `defn` and `letfn`.
 
 use crate::diagnostic::{Failed, HintBoxed, invalid_form, too_many_locals};
 use crate::form::{Form, FormKind, walk};

@@ -1,4 +1,5 @@
-//! Resolves forms that reach outside the program: tools, early ends (`return`, `fail`), and tasks of the journal.
+//! Translates forms that act outside the program to IR: calls of granted tools, early ends (`return`, `fail`), and
+//! tasks of the journal (the log of a run).
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;

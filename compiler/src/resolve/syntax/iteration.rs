@@ -1,4 +1,4 @@
-//! Resolves `for`, `doseq` and `dotimes`.
+//! Translates the iteration forms `for`, `doseq` and `dotimes` to IR.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};

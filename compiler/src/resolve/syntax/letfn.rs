@@ -1,4 +1,4 @@
-//! Resolves `letfn`: functions that see each other, in any order.
+//! Translates `letfn` to IR: local functions that can call each other, in any order.
 //!
 //! Values have no cycles, so two functions that need each other cannot hold each other. They are created by makers: a
 //! maker gets all makers of the group and creates its function, which creates the others anew where it needs them.

@@ -1,4 +1,4 @@
-//! Resolves the special forms, one module for each family.
+//! Translates the special forms (`let`, `if`, `fn` and others) to IR, one module for each family.
 
 pub(crate) mod binding;
 pub(crate) mod conditional;

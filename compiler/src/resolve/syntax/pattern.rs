@@ -1,4 +1,4 @@
-//! Resolves destructuring: a pattern becomes a list of bindings.
+//! Translates destructuring, as in `(let [[a b] pair] a)`, into a list of plain bindings.
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};

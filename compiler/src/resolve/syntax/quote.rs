@@ -1,4 +1,4 @@
-//! Resolves `(quote name)`, which gives a symbol.
+//! Translates `(quote name)` to a constant symbol, and refuses to quote anything else.
 
 use crate::diagnostic::invalid_form;
 use crate::form::{Form, FormKind};

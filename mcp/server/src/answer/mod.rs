@@ -1,4 +1,4 @@
-//! Answers to tool calls: their types, refusals, and the response profiles that cut down the full record of a run.
+//! Builds the answers to tool calls: a response profile selects how much of the full record of a run the client sees.
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! The JSON form of an outcome: complete for `ptc eval --output json`, the main part for `ptc batch`, and the
-//! parts that debug answers share.
+//! Serializes the outcome of a run as JSON: all of it for `ptc eval --output json`, the main part for `ptc batch`, and
+//! the parts that debug answers share.
 
 use super::RefusalReason;
 use super::caps::cut;

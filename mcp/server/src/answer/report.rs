@@ -1,5 +1,5 @@
-//! The JSON form of errors and warnings. It is a stable format: `ptc check --output json`, `ptc eval --output
-//! json` and debug answers share it.
+//! Serializes errors and warnings of a program as JSON. The format is stable: `ptc check --output json`, `ptc eval
+//! --output json` and debug answers share it.
 
 use ptc_calls::outcome::{Location, Report};
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
-//! Data of a finished call for its record, apart from the answer: the reason of a failure, the run or task, the size of
-//! the result, and the entry for the log of sessions.
+//! Collects what the record of a finished call needs apart from the answer: the reason of a failure, the run or task,
+//! the size of the result, and the entry for the session log.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};

@@ -1,4 +1,4 @@
-//! Exit codes of `ptc`, and errors that end a command.
+//! Defines the exit codes of `ptc`, and the error type that ends a command with one of them.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Writes redacted text, data and JSON to the standard streams. Unlike `println!` it does not panic when the reader has
-//! gone away.
+//! Writes text, data and JSON to the standard streams, with secrets removed. Unlike `println!` it does not panic when
+//! the reader has gone away.
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! Draws the upstream calls of a trace as an SVG: one row a call, and three columns that never overlap (names, bars,
-//! numbers).
+//! Draws the calls that a run made to other servers as an SVG chart: one row a call, and three columns that never
+//! overlap (names, bars, numbers).
 
 use super::html::escaped;
 use super::trace::{Trace, TraceCall, numbers};

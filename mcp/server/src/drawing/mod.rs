@@ -1,4 +1,4 @@
-//! Makes traces of recorded calls and of runs that have just ended, and draws their upstream calls as SVG.
+//! Draws the calls that a run made to other servers as SVG, from a recorded trace or from a run that has just ended.
 //!
 //! - [`trace`]: a recorded call; `outcome` makes one of a run that has just ended, `read` one of a trace file.
 //! - [`chart`]: its upstream calls as SVG. [`html`]: escapes text. [`units`]: numbers in readable units.

@@ -1,4 +1,4 @@
-//! Makes a trace from the outcome of a run that has just ended.
+//! Converts the outcome of a run that has just ended into a trace, so that it is drawn like a recorded call.
 
 use super::trace::{Trace, TraceCall, TracePayload, TraceRun};
 use crate::answer::outcome::call_fault;

@@ -1,4 +1,4 @@
-//! Reads a trace file, or the newest one of a folder, into a call that can be drawn.
+//! Reads a trace file, or the newest one of a folder, into a recorded call that can be drawn.
 
 use super::trace::{Trace, TraceCall, TracePayload, prelude_line};
 use crate::console::exit::Abort;

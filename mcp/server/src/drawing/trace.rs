@@ -1,4 +1,5 @@
-//! A recorded call as it is drawn: its run, upstream calls and payloads, and the figures that are computed from them.
+//! The data of a recorded call that is to be drawn: its run, upstream calls and payloads, and figures that are computed
+//! from them.
 
 use super::units::{self, bytes, count, whole};
 use crate::redact::visible_line;

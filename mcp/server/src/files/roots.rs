@@ -1,4 +1,4 @@
-//! The folders that callers may access, and secure opening of paths in them.
+//! Opens paths safely within the folders that callers may access, so that no path leads out of them.
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};

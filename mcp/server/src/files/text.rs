@@ -1,4 +1,4 @@
-//! Writes a text piece by piece as a JSON string, and refuses what is not UTF-8 text.
+//! Streams the text of a file into an answer as one JSON string, and refuses what is not UTF-8 text.
 
 use ptc_base::spill::SpillError;
 use ptc_upstream::AnswerWriter;

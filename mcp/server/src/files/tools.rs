@@ -1,4 +1,4 @@
-//! Definitions of the file tools, and the dispatch of their calls.
+//! Defines the file tools for `tools/list`, and dispatches their calls.
 
 use super::modify::FilesystemModify;
 use super::query::{FilesystemQuery, structured};

@@ -1,5 +1,5 @@
-//! The record of one finished call as it is stored in memory, and its JSON form, in which a policy decides how much of
-//! the payloads is shown.
+//! Holds the record of one finished tool call in memory, and serializes it as JSON, with as much of programs, inputs
+//! and answers as a policy allows.
 
 use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;

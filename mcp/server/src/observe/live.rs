@@ -1,4 +1,4 @@
-//! Calls that are under way, for pages that show them.
+//! Tracks the tool calls that are under way, for web pages that show them.
 //!
 //! A reader looks at the table when it likes; no call waits for a reader. The gate bounds the number of calls.
 

@@ -1,4 +1,4 @@
-//! Ring buffer of the most recent calls, bounded in number and in bytes.
+//! Keeps the most recent tool calls in memory, in a ring buffer that is bounded in number and in bytes.
 
 use super::entry::RecordedCall;
 use crate::answer::outcome::call_fault;

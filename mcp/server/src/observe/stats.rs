@@ -1,4 +1,5 @@
-//! Statistics over many calls: counts, durations, errors and payload reduction.
+//! Computes statistics over recorded calls: counts, durations, errors, and how much smaller answers were than the data
+//! that their programs got from upstream servers.
 
 use super::entry::{CallEntry, timestamp};
 use crate::answer::PlannerSummary;

@@ -1,4 +1,5 @@
-//! Log of sessions: one line for each program of a session, in one file for each server (`--turn-log-dir`).
+//! Logs sessions (values that last from one program to the next): one line for each program, in one file for each
+//! server process (`--turn-log-dir`).
 
 use super::entry::timestamp;
 use super::writer::{RecordSink, WriteOutcome, WrittenCall};

@@ -1,5 +1,5 @@
-//! Types for serde that borrow JSON text instead of copying it, accept only objects, or keep an explicit null apart
-//! from an absent key.
+//! Serde helpers for parsing messages: strings and JSON text that are borrowed instead of copied, objects that no array
+//! can stand for, and nulls that differ from absent keys.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

@@ -1,4 +1,4 @@
-//! Severities of log messages that a client may subscribe to.
+//! The severity levels of log messages, of which a client chooses the lowest that it wants to receive.
 
 /// The levels of RFC 5424, the least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

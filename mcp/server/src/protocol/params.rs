@@ -1,4 +1,5 @@
-//! The parameters of all known MCP methods as one type, and the keys of `_meta` that are used.
+//! Parses the parameters of all known MCP methods, with the keys of `_meta` that are used, as one type, so that a
+//! message is parsed in one pass.
 
 use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;

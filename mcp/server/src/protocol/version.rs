@@ -1,4 +1,5 @@
-//! Versions of MCP, their negotiation, and the era of a message: with a handshake, or stateless.
+//! Negotiates versions of MCP, and finds the era of each message: that of the versions with a handshake, or that of the
+//! stateless ones.
 //!
 //! The era follows from the shape of each message, never from earlier ones. A message with a protocol version
 //! in its `_meta` is stateless (2026-07-28); every other one belongs to the handshake era. So one connection

@@ -1,4 +1,4 @@
-//! Redacted bytes to be sent over a socket.
+//! A type for bytes from which secrets have been removed, so that only such bytes are sent over a socket.
 
 use super::writer::{Form, clean};
 use ptc_base::secrets::SecretRegistry;

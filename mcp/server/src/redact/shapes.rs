@@ -1,4 +1,5 @@
-//! Shapes of our JSON messages, reports and traces: which members are protocol, and which are foreign text to redact.
+//! Describes the JSON messages, reports and traces that we write: which members are protocol, and which are foreign
+//! text to redact.
 //!
 //! A key that is missing here cannot leak: its name and everything below it count as foreign text.
 

@@ -1,5 +1,5 @@
-//! Follows the calls of one connection from admission to answer: they wait, start, report progress, are cancelled, park
-//! for answers of their client, or go on without their request.
+//! Tracks the tool calls of one connection from admission to answer: waiting, progress, cancellation, questions to the
+//! client, and runs that go on without their request.
 //!
 //! One connection owns it, so nothing here is shared or locked. [`super::gate`] decides when a job may start.
 

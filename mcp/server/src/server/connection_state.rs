@@ -1,5 +1,5 @@
-//! The state of one connection: owner, session, negotiated version, declared features, log level, and whether it
-//! drains.
+//! Holds what is known of one client connection from message to message: owner, session, MCP version, declared client
+//! features, log level, trace, and whether the connection is closing.
 
 use crate::protocol::Version;
 use crate::protocol::log_level::LogLevel;

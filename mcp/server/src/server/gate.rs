@@ -1,4 +1,5 @@
-//! Admission control over all connections: bounds the started and the waiting requests, and lets tenants take turns.
+//! Admission control over all connections: bounds how many requests are started and how many wait, and lets tenants
+//! (clients) take turns.
 //!
 //! A bounded number of jobs has been started. The others wait in a queue that is bounded by requests and bytes.
 //! When the queue is full, connections are read no further, so nothing has to be refused: a client that writes

@@ -1,4 +1,4 @@
-//! Reads newline-delimited messages of bounded length, on a thread.
+//! Reads newline-delimited input on a thread of its own, and discards lines over a length limit.
 //!
 //! The reader thread hands over batches of whole lines, so the cost of a thread switch is paid per read and not
 //! per line. A line over the cap is discarded as it arrives and never held in memory.

@@ -1,5 +1,6 @@
-//! Carries events from jobs and the gate to a connection, and writes the answer of a job on the thread where the job
-//! has ended. Events are collected under one lock, with one wake-up for many.
+//! Carries the events of running calls (permission to start, progress, questions, end) to the connection that serves
+//! them. The answer of a call is written on the thread where its job has ended. Events are collected under one lock,
+//! with one wake-up for many.
 
 use super::gate::JobPermit;
 use super::handler::{Handler, Ticket};

@@ -1,4 +1,4 @@
-//! The server: method dispatch, and the transports that messages arrive over.
+//! The MCP server: handles the messages of clients over standard input and output, or over HTTP.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! Sends the messages of a connection, each labelled with the request it belongs to; a buffer collects them for stdio.
+//! The trait by which messages are sent to a client, each labelled with its request so that HTTP can route it; for
+//! stdio a buffer collects them.
 
 use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Writes the result of a tool call as one JSON-RPC message, between parts that are prepared once.
+//! Writes the result of a tool call as one JSON-RPC message; the parts that all results share are serialized only once.
 
 use crate::answer::{Content, ToolAnswer};
 use crate::protocol::{Era, Id, ServerMessage};

@@ -1,5 +1,5 @@
-//! Builds the `tools/list` results of both eras (with `initialize`, and stateless) and the server instructions once,
-//! and replaces them when the tools change.
+//! Builds the `tools/list` results and the server instructions once for all clients, for MCP with `initialize` and
+//! without, and rebuilds them when the tools change.
 
 use crate::protocol::Era;
 use crate::tools::{Facts, Registry};

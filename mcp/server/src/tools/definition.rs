@@ -1,4 +1,5 @@
-//! An entry of `tools/list`, and the facts that entries are made from.
+//! Defines an entry of `tools/list` (title, description, schemas, effects), and the facts from which entries are built,
+//! such as servers and limits.
 
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;

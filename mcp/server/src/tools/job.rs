@@ -1,5 +1,5 @@
-//! A job: work of a tool that takes a while, which the server starts and cancels, and which reports its progress
-//! and its end.
+//! Defines a job: the longer work of a tool call, which the server starts and may cancel, and which reports its
+//! progress and its end.
 
 use super::ToolAnswer;
 use ptc_calls::journal::RunKeeper;

@@ -1,4 +1,5 @@
-//! Log messages about a run, for clients that want them.
+//! Makes the MCP log messages about a finished run, its upstream calls and its end, at the level that the client has
+//! set.
 
 use crate::protocol::LogMessage;
 use crate::protocol::log_level::LogLevel;

@@ -1,4 +1,5 @@
-//! A table of things that belong to owners: under random ids, within quotas, until they expire.
+//! A table of entries that belong to clients (owners), such as sessions and tasks: under random ids, within quotas,
+//! until they expire.
 
 use super::CallOwner;
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Shows on the page the calls that wait for a person's approval, and passes on the decision about one.
+//! Shows on the web page (`--ui`) the calls that wait for a person's approval, and passes on the person's decision.
 
 use super::html::Html;
 use super::{Viewer, hidden};

@@ -1,4 +1,4 @@
-//! Makes the events of an open view of the page: what has changed since the last event.
+//! Makes the events that keep an open view of the web page (`--ui`) current: what has changed since the last event.
 //!
 //! An event is made when its reader is ready for it, from the state at that moment. A slow reader gets fewer events,
 //! and nothing waits for it.

@@ -1,4 +1,4 @@
-//! Builds HTML from constant markup and foreign texts, which it redacts and escapes.
+//! Builds the HTML of the web page (`--ui`) from constant markup and untrusted texts, which it redacts and escapes.
 
 use crate::drawing::html::escaped;
 use crate::redact::{self, visible_line};

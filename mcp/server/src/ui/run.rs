@@ -1,4 +1,5 @@
-//! The view of one run: its program, with the lines that make calls, and its calls on an axis of time.
+//! Renders the view of one run on the web page (`--ui`): its program, with the lines that make calls, and its calls on
+//! an axis of time.
 
 use super::html::Html;
 use super::runs::{program, result, took};

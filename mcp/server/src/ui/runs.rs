@@ -1,4 +1,4 @@
-//! The view of runs: those under way, and recent ones.
+//! Renders the view of runs on the web page (`--ui`): those under way, and recent ones.
 
 use super::html::Html;
 use super::{Page, Viewer};

@@ -1,4 +1,5 @@
-//! The view of servers: state, login, tools, and what differs from the pinned ones.
+//! Renders the view of servers on the web page (`--ui`): state, login, tools, and tools that differ from their approved
+//! definitions (pins).
 
 use super::Viewer;
 use super::html::Html;

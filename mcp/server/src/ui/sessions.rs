@@ -1,4 +1,4 @@
-//! The view of open sessions: state, dates, memory, and the names that each holds.
+//! Renders the view of open sessions on the web page (`--ui`): state, dates, memory, and the names that each holds.
 
 use super::html::Html;
 use crate::drawing::units::bytes;

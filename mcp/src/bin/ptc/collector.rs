@@ -1,4 +1,4 @@
-//! Returns free memory of an idle thread to the system.
+//! Returns the free memory of an idle thread from the allocator (mimalloc) to the operating system.
 
 unsafe extern "C" {
     /// Part of mimalloc's library. Its Rust bindings do not declare it by default.

@@ -1,4 +1,4 @@
-//! The `ptc` binary: the command line and its global allocator.
+//! Starts the command line of `ptc`, with mimalloc as the global allocator.
 
 mod allocator;
 mod collector;

@@ -1,5 +1,5 @@
-//! Finds the process of `ptc up` for other commands, asks it for its state, page or end, and uses its servers instead
-//! of starting them.
+//! Lets other commands use the background process of `ptc up`: finds it, asks it for its state, page or end, and uses
+//! its servers instead of starting them.
 
 use super::socket;
 use ptc_base::files;

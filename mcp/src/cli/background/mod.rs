@@ -1,7 +1,7 @@
 //! The commands `ptc up`, `ptc down` and `ptc status`: one process of this user keeps servers running, so that what
 //! they hold (tabs, shells, logins) lasts from one command to the next.
 //!
-//! - here: the commands. `listener`: that process. `relay`: its answers to other processes. `page`: its page for people.
+//! - here: the commands. `listener`: that process. `relay`: its answers to other processes. `page`: its web page.
 //!   `client`: how commands find it and use its servers.
 //!
 //! It listens on a Unix socket in a folder that only this user can enter. A connection begins with one line of JSON,

@@ -1,4 +1,4 @@
-//! Serves the web page of `ptc up`: listens on a free local port once a link is first asked for.
+//! Serves the web page of the background process (`ptc up`) on a free local port, once a link to it is first asked for.
 
 use ptc_base::files;
 use ptc_base::tasks::{self, TaskOwner};

@@ -1,4 +1,5 @@
-//! Relays the requests of another `ptc` process to a server, over one connection.
+//! Relays the MCP requests of another `ptc` process to a server that the background process (`ptc up`) keeps running,
+//! over one connection.
 
 use ptc_upstream::{ErrorObject, ServerRelay};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Parses an input line of `ptc batch`.
+//! Parses an input line of `ptc batch`: a JSON object with an id, a program and its context.
 
 use ptc_server::protocol::borrowed::Text;
 use ptc_server::tools::lisp_eval::arguments::{json_type, read_context};

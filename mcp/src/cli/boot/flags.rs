@@ -1,4 +1,5 @@
-//! The flags of upstream servers, and the configuration that is read with them.
+//! Defines the command-line flags that name upstream MCP servers and how to start them, and loads the configuration
+//! files that go with them.
 
 use crate::cli::flags::files::FileFlags;
 use crate::cli::flags::limits::parser;

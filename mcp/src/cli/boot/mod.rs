@@ -1,4 +1,5 @@
-//! Starts the runtime of a command, with the servers that its flags name ([`UpstreamFlags`], in `flags`).
+//! Starts the runtime of a command (engine, workers, connections to servers) with the servers that its flags and
+//! configuration name. The flags are [`UpstreamFlags`], in `flags`.
 
 mod flags;
 

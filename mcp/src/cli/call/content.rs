@@ -1,5 +1,5 @@
-//! Lists the content of a tool's result next to its value for `ptc call` (texts, links, resources), and writes images,
-//! sounds and other binary data to files.
+//! Shows for `ptc call` what a tool's result contains in addition to its value (texts, links, resources), and writes
+//! images, sounds and other binary data to files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

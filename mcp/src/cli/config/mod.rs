@@ -1,5 +1,5 @@
-//! The commands that change configuration files (`ptc config import`, `add`, `remove`, `install`), and
-//! `ptc config schema`.
+//! The commands that change configuration files (`ptc config import`, `add`, `remove`, `install`) or print their JSON
+//! Schema (`ptc config schema`).
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! Finds the servers that a client starts itself; `ptc install --replace` moves them into the configuration of `ptc`,
-//! and `--undo` moves them back from a record.
+//! Finds the servers that a client's own configuration starts, moves them into that of `ptc` (`ptc install --replace`),
+//! and moves them back from a record (`--undo`).
 
 use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;

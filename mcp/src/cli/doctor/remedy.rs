@@ -1,4 +1,5 @@
-//! Remedies for findings about configurations: a table from message texts to remedies.
+//! Suggests a remedy for an error or a warning about the configuration file, by a table from parts of messages to
+//! remedies.
 //!
 //! Remedies for a server come from its transport.
 

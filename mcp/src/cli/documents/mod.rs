@@ -1,5 +1,5 @@
-//! Tests that the tables in `docs/configuration.md`, `docs/library.md` and `docs/troubleshooting.md` are those of the
-//! code. `PTC_BLESS=1 cargo test -p ptc-mcp --lib documents` rewrites them.
+//! Tests that the reference tables in `docs/configuration.md`, `docs/library.md` and `docs/troubleshooting.md` (keys,
+//! flags, limits, errors) agree with the code. `PTC_BLESS=1 cargo test -p ptc-mcp --lib documents` rewrites them.
 
 #[path = "../../../../tests/src/document_section.rs"]
 mod document_section;

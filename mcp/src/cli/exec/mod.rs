@@ -1,6 +1,7 @@
-//! The command `ptc exec`, which runs one Python script as the tool `execute_program` does.
+//! The command `ptc exec`, which runs one Python script that can call tools of MCP servers, as the tool
+//! `execute_program` of `ptc serve` does.
 //!
-//! `worker`: the hidden command that runs scripts of monty.
+//! `worker`: the hidden command that runs scripts in Monty, an interpreter of a subset of Python.
 
 #[cfg(feature = "monty")]
 pub(super) mod worker;

@@ -1,4 +1,5 @@
-//! The hidden command `python-worker`, which runs scripts of monty in a process of its own.
+//! The hidden command `python-worker`: the process that runs Python scripts in Monty, an interpreter of a subset of
+//! Python, for other commands of `ptc`.
 
 use ptc_server::console::exit::{Abort, Exit};
 

@@ -1,4 +1,5 @@
-//! Flags of `lisp_task` and `ptc task` (model, key, limits, texts of the operator), and the tasks that they set up.
+//! Flags for tasks in natural language (`ptc task` and the tool `lisp_task`): the model that solves them, its key,
+//! limits, and texts that an operator adds to its prompt.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,4 +1,4 @@
-//! Flags that decide how many upstream tools the descriptions of ptc's own tools list.
+//! Flags that limit how many tools of upstream servers are listed in the descriptions of ptc's own MCP tools.
 
 use super::variables;
 use ptc_server::console::exit::Abort;

@@ -1,4 +1,5 @@
-//! Flags of recorded calls, traces, the log of sessions and export to a collector, and the recorder that they set up.
+//! Flags for recording what a server does (a debug tool, trace files, a log of session programs, OpenTelemetry export),
+//! and the recorder that they set up.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,4 +1,5 @@
-//! Flags for the folders in which callers may name files, and for the server `utils` that reads and writes there.
+//! Flags for access to files: the folders in which callers may name files, and whether the built-in server `utils`
+//! reads and writes there.
 
 use super::variables;
 use ptc_server::console::exit::Abort;

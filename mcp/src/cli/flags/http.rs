@@ -1,4 +1,5 @@
-//! Flags of `ptc serve --http`: addresses, access, TLS, limits, metrics and the page.
+//! Turns the flags of `ptc serve --http` into settings of the HTTP server: addresses, access tokens, TLS, limits,
+//! metrics and the web page for people.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,5 +1,5 @@
-//! Makes a flag from each row of a limit table, and reads the limits from flags, environment variables and defaults. So
-//! a limit is declared in one place.
+//! Makes a command-line flag for each limit that a table declares (memory, time, counts), and reads the limits from
+//! flags, environment variables and defaults. So a limit is declared in one place.
 
 use super::variables;
 use clap::{Arg, ArgMatches, Command};

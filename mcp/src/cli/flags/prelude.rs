@@ -1,4 +1,5 @@
-//! Flags of attached preludes and of the prelude store, and functions that load both.
+//! Flags that name preludes (Lisp libraries loaded before a program) and the store of their versions, and functions
+//! that load both.
 
 use super::variables;
 use ptc_calls::outcome::Report;

@@ -1,4 +1,5 @@
-//! Flags of commands that run programs (upstreams, preludes and limits), and the start of a runtime with them.
+//! Groups the flags of commands that run Lisp programs (upstream servers, libraries, limits), and starts the runtime
+//! that they describe.
 
 use super::limits::LimitFlags;
 use super::prelude::PreludeFlags;

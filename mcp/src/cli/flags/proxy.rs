@@ -1,4 +1,5 @@
-//! Flags of `proxy-dispatch` for large results: threshold, size and age of their files, and TOON notation.
+//! Flags of `proxy-dispatch`, one tool in front of all upstream tools: when a large result is kept in a file, how long,
+//! and whether it is written in the compact notation TOON.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,4 +1,4 @@
-//! Flags of Python scripts (engine and limits), and the start of the chosen engine.
+//! Reads the flags for Python scripts, which choose an interpreter and limits, and starts that interpreter.
 
 use super::limits::{FlagTable, LimitFlags};
 #[cfg(feature = "monty")]

@@ -1,4 +1,5 @@
-//! The limits of a server for all its clients together: concurrent programs, memory, parked calls, tasks, line length.
+//! Declares the limits of a whole server rather than of one program: concurrent programs, memory, calls that wait for a
+//! client's answer, background tasks and line length.
 
 use super::limits::FlagTable;
 use ptc_calls::limit_table;

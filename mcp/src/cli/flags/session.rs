@@ -1,4 +1,5 @@
-//! Flags of sessions: whether they are offered, their quotas and limits.
+//! Flags of `ptc serve` for sessions, which keep the values of one program for the next: whether they are offered,
+//! their quotas and limits.
 
 use super::limits::{FlagTable, LimitFlags};
 use ptc_engine::session::SessionLimits;

@@ -1,4 +1,5 @@
-//! Reads programs and contexts from arguments, files and standard input.
+//! Reads what a command runs: a program from an argument, a file or standard input, and its input data (the context) as
+//! JSON from an argument or a file.
 
 use ptc_server::console::exit::Abort;
 use ptc_server::tools::lisp_eval::arguments::read_context;

@@ -1,5 +1,5 @@
-//! Reads environment variables for flags, and parses their values: `--foo-bar` is also `PTC_FOO_BAR`, or an older name
-//! of it ([`names`]).
+//! Reads the environment variable that stands in for a flag which was not given, such as `PTC_FOO_BAR` for `--foo-bar`,
+//! and parses its value. Older names of variables ([`names`]) count too.
 //!
 //! The flag wins; an empty variable is unset. Clap's own `env` reads variables differently: an empty one counts as
 //! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.

@@ -1,4 +1,4 @@
-//! Opens the browser of this user, where there is one.
+//! Opens the address of a login in the user's web browser, if one can be opened.
 
 use ptc_upstream::resolve_command;
 use std::ffi::OsString;

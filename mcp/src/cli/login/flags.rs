@@ -1,4 +1,5 @@
-//! Flags that hold for all logins: where they are stored, and which document describes the client.
+//! Flags for OAuth logins at upstream servers: where tokens are stored, and the address of the document that describes
+//! `ptc` as a client.
 
 use crate::cli::flags::variables;
 use ptc_base::files;

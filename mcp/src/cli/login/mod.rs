@@ -1,4 +1,4 @@
-//! The commands `ptc login`, `ptc logout` and `ptc auth`: logins at servers.
+//! The commands `ptc login`, `ptc logout` and `ptc auth`, which make, delete and list OAuth logins at upstream servers.
 //!
 //! - `ways`: how a person logs in: a browser, a pasted address, another device. `browser`: opens a browser.
 //! - `stored`: `ptc logout` and `ptc auth`. `flags`: what holds for all logins.

@@ -1,4 +1,5 @@
-//! The command `ptc pin`, which shows how tools differ from those that were reviewed, and accepts them.
+//! The command `ptc pin`, which shows how upstream tools differ from their last approved definitions, and approves the
+//! present ones.
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};

@@ -1,4 +1,5 @@
-//! The command `ptc policy check`, which explains the verdict about every tool, or about every call of a program.
+//! The command `ptc policy check`, which shows what a policy (rules for which tool calls are allowed) decides about
+//! every tool, or about every call of a program.
 
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Booted, Need, UpstreamFlags, boot_with};

@@ -1,4 +1,5 @@
-//! Flags that decide which calls may be made: files of rules, pins of reviewed tools, and how a person approves calls.
+//! Flags that decide which tool calls are allowed: files of rules, the check of tools against their reviewed
+//! definitions (pins), and how a person approves calls.
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;

@@ -1,5 +1,5 @@
-//! The command `ptc policy`, the flags that decide which calls may be made, and the warnings of `ptc serve` about a
-//! policy.
+//! Policies (rules for which tool calls are allowed) on the command line: the command `ptc policy`, the flags that load
+//! them, and warnings in the log of `ptc serve`.
 //!
 //! # Layout
 //! - `check`: `ptc policy check`; [`flags`]: `--policy`, of every command that calls tools; [`warnings`]: the log of

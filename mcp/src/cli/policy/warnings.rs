@@ -1,5 +1,5 @@
-//! Logs warnings about a policy while `ptc serve` runs: rules that can match nothing, and tool names that several
-//! servers have.
+//! Logs warnings about a policy (rules for which tool calls are allowed) while `ptc serve` runs: rules that can match
+//! nothing, and tool names that several servers have.
 
 use ptc_calls::tools::{Catalog, ServerText};
 use ptc_engine::Runtime;

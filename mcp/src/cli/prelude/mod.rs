@@ -1,4 +1,5 @@
-//! The command `ptc prelude`, which checks, documents and tests preludes, and manages a store of their versions.
+//! The command `ptc prelude`, which checks, documents and tests preludes (Lisp libraries for programs), and manages a
+//! store of their versions.
 
 mod replay;
 mod store;

@@ -1,4 +1,5 @@
-//! Starts and runs the servers of `ptc prelude test --replay`, which answer from a file instead of the real servers.
+//! Stand-in MCP servers for `ptc prelude test --replay`, which answer tool calls from a file of recorded answers
+//! instead of the real servers.
 
 use crate::sample_server::{self, SampleServer};
 use ptc_server::console::exit::{Abort, Exit};

@@ -1,4 +1,5 @@
-//! The `ptc prelude` commands for a store: list, show, write and select versions of preludes.
+//! The subcommands of `ptc prelude` that list, show, write and select versions in a store of preludes (Lisp libraries
+//! for programs).
 
 use crate::cli::OutputFormat;
 use crate::cli::flags::prelude::open_store;

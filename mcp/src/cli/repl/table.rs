@@ -1,4 +1,4 @@
-//! Formats a list of maps as a table.
+//! Formats a result that is a list of maps as a text table, for the REPL command `:table`.
 
 use ptc_base::secrets::{Cut, shortened};
 use serde_json::Value;

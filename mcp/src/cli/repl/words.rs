@@ -1,4 +1,4 @@
-//! Completion in the REPL: names, tools and keys of arguments, and the usage of functions.
+//! Suggests completions of REPL input (names, tools, keys of arguments), and shows the usage of functions.
 
 use super::commands::COMMANDS;
 use ptc_server::redact;

@@ -1,4 +1,5 @@
-//! The flag `--record`, which writes the journal of each run to a folder.
+//! The flag `--record`, which writes a recording of each run (program, calls and answers) to a folder, for `ptc replay`
+//! and `ptc test`.
 
 use crate::cli::flags::variables;
 use ptc_calls::journal::Recorder;

@@ -1,4 +1,4 @@
-//! Replays recordings of programs and of scripts.
+//! Replays a recorded run in the engine of its language (Lisp or Python), for `ptc replay` and `ptc test`.
 
 use crate::cli::flags::python::PythonFlags;
 use ptc_calls::journal::{Language, Recording};

@@ -1,4 +1,5 @@
-//! The command `ptc state check`, which looks at the place of stored runs and changes nothing.
+//! The command `ptc state check`, which tests whether the folder or database that stores runs is usable, and changes
+//! nothing.
 
 use super::state::{StateFlags, StateLocation, open};
 use clap::Subcommand;

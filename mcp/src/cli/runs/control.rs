@@ -1,5 +1,6 @@
-//! Sends the commands of `ptc runs` over a socket to the server that has the stored runs, and carries them out there. A
-//! command is a line of JSON. The socket is in the folder of the runs, and only its user can connect to it.
+//! Lets `ptc runs` work through the server process that holds the stored runs: sends it commands over a Unix socket,
+//! and carries them out there. A command is a line of JSON. The socket is in the folder of the runs, and only its user
+//! can connect to it.
 
 use super::perform;
 use super::state::StateLocation;

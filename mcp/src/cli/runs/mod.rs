@@ -1,4 +1,5 @@
-//! The command `ptc runs`, which shows, cancels and resumes stored runs that have not ended.
+//! The command `ptc runs`, which lists, cancels and resumes unfinished runs of programs that are stored so that they
+//! outlive their process.
 //!
 //! A run is stored once it changes something or waits for a person. One that is here after its process has ended was
 //! interrupted.

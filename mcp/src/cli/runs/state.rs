@@ -1,5 +1,5 @@
-//! The flags `--state`, `--lease` and `--state-patience`, and the store that they open for runs that outlive their
-//! process.
+//! Flags that say where runs are stored so that they outlive their process (`--state`, with `--lease` and
+//! `--state-patience` for databases), and the store that they open.
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;

@@ -1,5 +1,5 @@
-//! Opens the entrance of `ptc serve` (standard input, or an HTTP listener) together with the signals that close it, and
-//! announces it.
+//! Opens the input of `ptc serve` (standard input or an HTTP listener), listens for the signals that close it, and
+//! announces to the user that it is open.
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;

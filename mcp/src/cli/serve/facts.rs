@@ -1,5 +1,5 @@
-//! Collects what the list of tools depends on (catalog, limits, profile, prelude), and publishes it again whenever the
-//! tools of an upstream server change.
+//! Collects the data that the tool list of `ptc serve` is made from (upstream tools, limits, Lisp libraries), and
+//! publishes it again when the tools of an upstream server change.
 
 use crate::cli::boot::Booted;
 use ptc_calls::limits::Limits;

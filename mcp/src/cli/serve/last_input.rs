@@ -1,4 +1,5 @@
-//! An input whose end is that of the process, which leaves its runs stored.
+//! Wraps the standard input of `ptc serve`, so that runs which are cancelled because it ends stay stored and can be
+//! resumed later.
 
 use ptc_calls::journal::DurableRuns;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Builds the server of `ptc serve` (runtime, upstreams, tools) and serves until it is stopped; meanwhile it follows
-//! changed configuration files and resumes stored runs.
+//! Builds and runs the server of `ptc serve`: starts its runtime, upstream servers and tools, answers clients, reloads
+//! edited configuration files and resumes stored runs.
 
 use super::ServeArgs;
 use super::entrance::Entrance;

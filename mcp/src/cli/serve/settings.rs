@@ -1,5 +1,5 @@
-//! Reads the flags of `ptc serve` before anything starts, and derives the limits of the gate, of the runtime and of
-//! detached calls.
+//! Reads the flags of `ptc serve` that several steps of its start need, and derives the limits of its request queue,
+//! its runtime and its background calls.
 
 use super::ServeArgs;
 use crate::cli::flags::http::HttpPlan;

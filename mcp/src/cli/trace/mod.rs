@@ -1,4 +1,5 @@
-//! The command `ptc trace`, which draws a recorded call as text, HTML or SVG.
+//! The command `ptc trace`, which draws the trace of one call (its program, its upstream calls and its answer) as text,
+//! HTML or SVG.
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! The command `ptc ui`, which leads to a page of runs, approvals, servers and sessions: that of the process of `ptc up`,
-//! or of a server that it starts.
+//! The command `ptc ui`, which prints a link to a web page of runs, approvals, servers and sessions, and starts a
+//! server for that page unless `ptc up` runs one.
 
 use crate::cli::background::page_link;
 use crate::cli::boot::UpstreamFlags;

@@ -1,4 +1,4 @@
-//! Request and response bodies of Anthropic's Messages API.
+//! Encodes requests to a model, and decodes its replies, as bodies of Anthropic's Messages API.
 
 use super::http::Partial;
 use crate::llm::{LlmReply, LlmRequest, TokenUsage};

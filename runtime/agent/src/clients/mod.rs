@@ -1,5 +1,5 @@
-//! Makes clients of models over HTTP from names like `provider:model`: OpenAI's chat completions, which most providers
-//! speak, and Anthropic's Messages API.
+//! Makes HTTP clients for language models from names such as `provider:model`, for the API formats of OpenAI (which
+//! most providers speak) and Anthropic.
 //!
 //! # Layout
 //! - this file: names of models, providers and where their keys are

@@ -1,4 +1,4 @@
-//! Request and response bodies of OpenAI's chat completions.
+//! Encodes requests to a model, and decodes its replies, as bodies of OpenAI's chat completions API.
 
 use super::http::Partial;
 use crate::llm::{LlmReply, LlmRequest, TokenUsage};

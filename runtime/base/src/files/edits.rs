@@ -1,4 +1,5 @@
-//! Follows edits of files: checks them twice a second and on request.
+//! Decides when followed files, such as configuration, are read again: after an edit, for which it looks twice a
+//! second, or on request.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

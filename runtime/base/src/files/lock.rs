@@ -1,4 +1,5 @@
-//! Waits for the lock of a file, for a bounded time, so that a process that holds it for ever stops no other one.
+//! Waits for the lock of a file, at most for a given time, so that a process that never releases it does not block
+//! others.
 
 use super::open_to_lock;
 use std::fs::{File, TryLockError};

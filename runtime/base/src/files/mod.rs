@@ -1,5 +1,5 @@
-//! Reads, writes and atomically replaces files: writes through no link of another user, and waits for no pipe or device
-//! that stands in the place of a file.
+//! Reads, writes and atomically replaces files safely: follows no symbolic link of another user when it writes, and
+//! refuses pipes and devices instead of waiting for them.
 //!
 //! Architecture invariant: no other module of `runtime` or `mcp` opens a file for writing, renames one or
 //! sets its mode (`disallowed-methods` in clippy.toml). What holds here:

@@ -1,4 +1,4 @@
-//! Signature algorithms of tokens (RFC 7518, section 3.1; RFC 8037).
+//! The algorithms with which signatures of JSON Web Tokens are verified (RFC 7518, section 3.1; RFC 8037).
 
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, EcdsaVerificationAlgorithm,

@@ -1,4 +1,4 @@
-//! Why a token is refused.
+//! Lists the reasons for which a JSON Web Token is refused, and describes each in words.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Public keys of an issuer (JSON Web Key Set, RFC 7517), and the verification of signatures.
+//! Parses the public keys of a token issuer (JSON Web Key Set, RFC 7517), and verifies signatures of tokens with them.
 
 use super::algorithm::{Algorithm, Verification};
 use super::fault::TokenFault;

@@ -1,4 +1,4 @@
-//! Takes a token apart and checks its form; its signature and claims are not verified here.
+//! Parses a JSON Web Token and checks its form, before its signature and claims are verified elsewhere.
 
 use super::fault::TokenFault;
 use crate::strict_json;

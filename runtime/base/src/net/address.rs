@@ -1,5 +1,5 @@
-//! Decides where a redirect, or an address that a server names, may lead: never from the internet to what only this
-//! machine or its network can reach.
+//! Prevents server-side request forgery: no redirect, and no address that a server names, may lead from the internet to
+//! this machine or its private network.
 //!
 //! A configured address may be anywhere. The target of a redirect may not: the server could make this process call
 //! services that trust callers on this machine (metadata of a cloud, administration on loopback). The rule is applied to

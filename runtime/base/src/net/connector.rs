@@ -1,4 +1,5 @@
-//! Makes connections, directly or through a proxy, with or without TLS, and bounds what one of them reads at once.
+//! Opens connections for the HTTP client, directly or through a proxy, with or without TLS, and lets no connection keep
+//! its thread busy with endless input.
 
 use super::address::{AddressClass, ForbiddenAddress, RuledResolver, class_of_literal};
 use super::{NetError, NetFault, TlsOptions};

@@ -1,4 +1,4 @@
-//! Failures of HTTP, classified by what people can do about them.
+//! Classifies failures of HTTP requests, and says for each what a user can do about it.
 
 use super::address::ForbiddenAddress;
 use hyper_util::client::legacy;

@@ -1,5 +1,5 @@
-//! Headers of a request, which cannot be printed: marks secret ones, so that no redirect carries them to another
-//! origin.
+//! Headers of HTTP requests: keeps them from being printed, and marks secret ones so that no redirect carries them to
+//! another origin.
 
 use crate::secrets::Credential;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,4 @@
-//! The body of a request: parts that are not copied.
+//! The body of an HTTP request, as a sequence of buffers that are shared instead of copied.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

@@ -1,4 +1,4 @@
-//! Tells which user of this machine has opened a connection to it.
+//! Finds out whether another user of this machine has opened a connection on loopback, so that it can be refused.
 
 use crate::files;
 use crate::tasks::{self, TaskOwner};

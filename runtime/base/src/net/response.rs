@@ -1,5 +1,5 @@
-//! A response: status, headers, and a body that is read in chunks, under limits of decoded bytes and of silence. Only
-//! requested bytes are held.
+//! An HTTP response with a body that is read in chunks, and that fails after too many decoded bytes or too long a
+//! silence. Only requested bytes are held.
 
 use super::client::Answer;
 use super::{AddressClass, NetError, NetFault};

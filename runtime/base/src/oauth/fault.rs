@@ -1,4 +1,4 @@
-//! Why there is no access token, and what a person can do about it.
+//! The reasons for which no OAuth access token is available, and whether a login or another try can help.
 
 use std::fmt;
 

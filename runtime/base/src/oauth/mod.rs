@@ -1,4 +1,5 @@
-//! OAuth 2.1 as a client of servers: finds the authorization server, logs in, stores and renews tokens.
+//! Acts as an OAuth 2.1 client towards upstream servers: finds the authorization server, logs in, stores and renews
+//! tokens.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! Makes values that cannot be guessed: states of authorization requests, and verifiers of PKCE with their challenges.
+//! Makes unguessable values for OAuth logins: `state` parameters, and PKCE verifiers with their challenges.
 
 use crate::digest::sha256;
 use crate::oauth::OAuthFault;

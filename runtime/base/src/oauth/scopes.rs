@@ -1,4 +1,4 @@
-//! Sets of scopes, in the order in which they were first named.
+//! Sets of OAuth scopes: parses, compares and unites them, and keeps the order in which scopes were first named.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! What is configured about the login at one server, and for all logins of a process.
+//! Declares the settings of OAuth logins: those of one server (grant, client, scopes), and those of the whole process,
+//! such as where logins are stored.
 
 use super::scopes::Scopes;
 use super::server::assertion::SigningKey;

@@ -1,5 +1,5 @@
-//! Undoes escaping, quoting and joining in a text, so that a secret is found in any form; maps results back to the
-//! original text.
+//! Normalizes text by undoing escapes, quotes and line breaks, so that a secret is found however it was escaped, and
+//! maps matches back to the original text.
 //!
 //! A secret may come back as it is, or inside a JSON string, a `pr-str` text, a URL, a text with its line breaks turned
 //! to blanks, or several of these inside one another. Instead of listing all such forms, text and secret are both

@@ -1,4 +1,4 @@
-//! A text that is known to be redacted: only the redacting code can make a `CleanText`.
+//! Defines `CleanText`, a string type for text without secrets, which only the redacting code can construct.
 
 use std::fmt;
 use std::ops::Deref;

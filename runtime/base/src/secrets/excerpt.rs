@@ -1,4 +1,5 @@
-//! Cuts texts that a model or a person reads to their beginning. No other code does that.
+//! Truncates texts that a model or a person reads, so that the cut never hides a part of a secret from redaction. No
+//! other code truncates them.
 //!
 //! A part of a secret would not be recognized, so a text is redacted first and then cut:
 //! [`SecretRegistry::excerpt`], or [`CleanText::first`] for a text that is already redacted. Where no

@@ -1,4 +1,4 @@
-//! Finds secrets in a text.
+//! Finds known secrets in a text, in any of their encodings, so that they can be redacted.
 //!
 //! One automaton searches for the first bytes of all forms; the rest is compared where these were found. So a
 //! long secret needs no more states, and where a text was cut, it is known how much of a secret is there.

@@ -1,4 +1,4 @@
-//! Finds parts of key material, which remain where another program has cut a secret.
+//! Finds fragments of secret keys in a text, which remain where another program has truncated a key.
 //!
 //! A service may show the end of a key, or a line of it from the middle on. Parts are recognized by windows
 //! of eight bytes (*grams*): all grams are in one sorted table, so a text is scanned once, whatever it

@@ -1,4 +1,5 @@
-//! Recognizes variables and arguments that hold undeclared secrets, mostly by their names.
+//! Detects secrets that a configuration does not declare as such, mostly by the names of the variables, headers and
+//! arguments that hold them.
 //!
 //! Configuration files of hosts are full of literal secrets.
 

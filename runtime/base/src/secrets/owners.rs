@@ -1,4 +1,4 @@
-//! Knows the servers that secrets belong to.
+//! Records which servers each secret belongs to, so that a secret of one server is detected in a call to another.
 
 use super::SecretRegistry;
 use super::finder::{Finder, Tail};

@@ -1,4 +1,5 @@
-//! Creates the private folder of one process for spilled results, and removes the folders of processes that have ended.
+//! Creates the private folder in which a process keeps results that are too large for memory, and removes the folders
+//! of processes that have ended.
 //!
 //! The folders of all processes of a user lie in one base folder. Each has a lock that its process holds: a
 //! folder with a free lock is abandoned, however its process ended.

@@ -1,4 +1,4 @@
-//! Searches a spilled result for lines that match a pattern.
+//! Searches a large result in a file for lines that match a regular expression, in time linear in its size.
 //!
 //! The search runs on a blocking thread that cannot be preempted, so its time must be linear in the bytes for
 //! every pattern. Only patterns with a small automaton, forwards and backwards, are accepted; then no engine

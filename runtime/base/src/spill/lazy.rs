@@ -1,4 +1,4 @@
-//! Opens the store of spilled results when it is first needed.
+//! Opens the on-disk store for results that are too large for memory only when it is first needed.
 
 use super::store::{SpillOptions, SpillStore};
 use crate::secrets::SecretRegistry;

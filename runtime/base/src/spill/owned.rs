@@ -1,4 +1,4 @@
-//! The spilled results of one program or session, by name. They are released with it.
+//! Names the large results in files that belong to one program or session (`r1`, `r2`), and keeps them until it ends.
 
 use super::store::Spilled;
 use std::sync::Arc;

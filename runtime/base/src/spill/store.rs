@@ -1,4 +1,5 @@
-//! Stores the spill files of one process, and evicts the oldest when all together would exceed their size limit.
+//! Stores results that are too large for memory in files of this process, and evicts the oldest when all together
+//! would exceed their size limit.
 
 use super::folder::SpillFolder;
 use crate::files;

@@ -1,4 +1,5 @@
-//! A store in one file: an embedded database with durable transactions. One process has it at a time.
+//! Implements the store for persistent state in one file, with an embedded database and durable transactions. One
+//! process has it at a time.
 
 use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::files;

@@ -1,5 +1,5 @@
-//! Where state that outlives a process is stored: values with versions, logs, leases and locks; also messages between
-//! processes.
+//! Stores state that outlives a process (values with versions, logs, leases, locks), and passes messages between the
+//! processes that share it.
 //!
 //! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process,
 //! `PostgresStore` a database that many nodes share.

@@ -1,4 +1,4 @@
-//! The tests that every store passes.
+//! Tests the behavior that every implementation of `Store` must have, embedded or in PostgreSQL.
 
 use super::{Entry, LogName, Store, StoreError};
 use std::sync::Arc;

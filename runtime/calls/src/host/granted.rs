@@ -1,4 +1,4 @@
-//! The table of the application's tools by name, which hands out the function of a tool only for a call that is
+//! Holds the embedding application's own tools by name, and gives out a tool's function only for a call that is
 //! permitted.
 
 use super::{Function, HostTool};

@@ -1,4 +1,4 @@
-//! Tools of the application: its own async functions, which programs call as `(tool/name {…})`.
+//! Lets programs call async functions of the embedding application as tools: `(tool/name {…})`.
 //!
 //! A [`HostTool`] is a function with a name, a schema of its arguments and an effect. Its calls are handled
 //! like every tool call: arguments are checked against the schema and encoded under the program's own budget,

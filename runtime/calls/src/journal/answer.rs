@@ -1,4 +1,5 @@
-//! Recorded answers of calls: what a program received, byte for byte.
+//! Defines how a run's journal records the answers of tool calls, byte for byte, so that a replay gives the program
+//! the same ones.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -1,4 +1,4 @@
-//! Keeps a run stored from any moment on, and after its end: a client can come back to it.
+//! Makes a run durable on request while it executes, so that a client can come back to it later, even after its end.
 
 use super::run_journal::RunJournal;
 use ptc_base::sync::Locked;

@@ -1,4 +1,5 @@
-//! The journal of a run: what it was given, its calls and their answers in order, and its outcome.
+//! Records each run in a journal (inputs, calls and their answers in order, outcome), from which the run is replayed
+//! or resumed.
 //!
 //! A program is a function of its text, its context and the answers of the host. A journal has all three, so it is
 //! enough to run the program again without a server, and to notice any difference.

@@ -1,5 +1,4 @@
-//! The records of a journal: what the run was given, its calls, their answers, and its outcome. Each is one JSON value,
-//! and one line of a file.
+//! Defines the records of a run's journal (inputs, calls, answers, outcome), each one JSON value on one line.
 
 use super::answer::Answer;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Writes the journals of a process to the files of a folder.
+//! Writes the journal of each run to a file in a folder, from which the run can be replayed.
 //!
 //! Files hold real bytes, secrets among them, and are private (0600). A journal gets its name when it is complete; tool
 //! lists and preludes, which many runs share, are in `shared` under their digests.

@@ -1,4 +1,5 @@
-//! Reads the journal of a run from its file, from the lines of a session, or from the records of a store.
+//! Reads the journal of an earlier run, from its file, a session or a store, so that the run can be replayed or
+//! resumed.
 
 use super::record::{Header, OutcomeRecord, Record};
 use ptc_base::digest::sha256_hex;

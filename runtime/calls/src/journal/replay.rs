@@ -1,4 +1,4 @@
-//! Replays a recording step by step: compares what the program does with the records, and gives it the recorded
+//! Replays a recorded run step by step: compares what the program does with the records, and gives it the recorded
 //! answers.
 
 use super::answer::Answer;

@@ -1,4 +1,5 @@
-//! The journal of one run: records what happens, replays what happened, or goes on where a journal ends.
+//! Connects one run with its journal: records what happens, replays what was recorded, or resumes where the journal of
+//! an interrupted run ends.
 
 use super::answer::Answer;
 use super::durable::{DurableLog, DurableRuns, SharedTexts, Stored};

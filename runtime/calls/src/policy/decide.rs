@@ -1,5 +1,5 @@
-//! A policy of one or several files: reads them, and gives the verdict about a call (allow, ask, deny) and the limits
-//! that count it.
+//! Combines one or more policy files into a policy, which gives the verdict about a tool call (allow, ask, deny) and
+//! the limits that count it.
 
 use super::approvals::AskRule;
 use super::condition::Arguments;

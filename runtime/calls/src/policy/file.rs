@@ -1,4 +1,4 @@
-//! Reads a policy file (TOML). Errors carry the line and column.
+//! Parses a policy file (TOML) into its rules, limits and defaults, and reports errors with line and column.
 
 use super::approvals::Remember;
 use super::condition::Condition;

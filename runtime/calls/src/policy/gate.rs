@@ -1,5 +1,5 @@
-//! Decides about each call before it leaves, by the policy in effect: rules, data flows, secrets of other servers,
-//! limits, approvals of people.
+//! Applies the policy in effect to each tool call before it is sent: rules, data flows, secrets of other servers,
+//! limits, approvals by people.
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalList, ApprovalSettings, Approvals, AskRule, AskedCall, Binding,

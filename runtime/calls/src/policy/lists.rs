@@ -1,4 +1,4 @@
-//! Decides which tools of a server exist: allow and block lists by name in its entry, and read-only operation.
+//! Filters the tools of a server by the allow and block lists of its configuration entry, and by read-only operation.
 //!
 //! The lists are applied where tool lists are made, so a refused tool exists for no front end. Requests for
 //! resources and prompts are named by their methods (`resources/read`).

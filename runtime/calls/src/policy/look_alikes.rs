@@ -1,5 +1,5 @@
-//! Finds names that people read as other names (letters of other scripts, invisible characters), and folds names for
-//! comparisons that overlook such differences.
+//! Detects names that look like other names (letters of other scripts, invisible characters), and folds names so that
+//! such spellings evade no rule.
 
 /// Letters of other scripts that look like these letters and digits. The list is short on purpose: it holds what is
 /// drawn the same in common fonts.

@@ -1,8 +1,8 @@
-//! Decides whether a call may leave: rules of policy files, limits, data flows, allow and block lists, reviewed tools
-//! (pins), approval by a person.
+//! Decides whether a tool call may be sent: rules of policy files, limits, data flows, allow and block lists, reviewed
+//! tools (pins), approval by a person.
 //!
 //! Tools, resources and prompts are treated alike. The broker asks here before every call (`SharedPolicy::clear`). Only
-//! this room makes [`Permitted`], and nothing leaves without one, so a new front end cannot forget to ask.
+//! this module makes [`Permitted`], and nothing leaves without one, so a new front end cannot forget to ask.
 //!
 //! A policy is one or more files. Each file decides for itself: a `deny` rule that applies, else an `ask` rule, else
 //! an `allow` rule, else the default for the effect of the tool. The strictest file wins, so no file can widen another

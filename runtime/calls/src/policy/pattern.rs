@@ -1,4 +1,5 @@
-//! Names of tools in rules: `tool`, `server/tool` or `mcp__server__tool`, with `*` and `?`.
+//! Matches names of tools against the patterns of policy rules: `tool`, `server/tool` or `mcp__server__tool`, with `*`
+//! and `?`.
 //!
 //! In `server/tool` a slash in the name of the server is `~1`, and `~` is `~0` (as in RFC 6901), so each text names
 //! tools of one server only. A rule that denies or asks also applies where the slash is not escaped, and to names that

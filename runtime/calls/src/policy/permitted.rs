@@ -1,4 +1,5 @@
-//! The right of one call to be sent: a policy or the caller has decided, and nothing is sent without it.
+//! Defines `Permitted`, the proof that a policy or the caller has allowed a tool call, without which no call can be
+//! sent.
 
 /// The right of one call to leave. Every request to a server and every call of a host tool carries one.
 #[derive(Debug)]

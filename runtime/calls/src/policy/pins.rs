@@ -1,5 +1,5 @@
-//! Reads and writes `ptc.lock`, compares what a server lists with what was reviewed, and reports or withholds what has
-//! changed.
+//! Pins the tools of servers as they were reviewed: compares what a server lists with the hashes in `ptc.lock`, and
+//! reports or withholds what has changed.
 //!
 //! Compared are the address of the server, its instructions, tools, resources and prompts. A tool has two digests: one
 //! of its text (name, title, description, both schemas), one of its annotations. A server that changes either may have

@@ -1,4 +1,5 @@
-//! Finds the calls in the text of a program without running it, and what a policy says of the data flows into them.
+//! Finds the tool calls in the text of a program without running it, and what a policy decides about the data flows
+//! into them.
 
 use super::decide::Policy;
 use super::flows::Tainted;

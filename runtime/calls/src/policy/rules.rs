@@ -1,5 +1,5 @@
-//! Applies one policy file to a call: the rules and limits that name its tool, the verdict or default, the effect of
-//! the tool.
+//! Applies one policy file to a tool call: finds the rules and limits that name the tool, and gives the verdict of the
+//! strictest rule, or the default. The default depends on the effect of the tool.
 
 use super::approvals::Remember;
 use super::condition::{Arguments, Condition, Met};

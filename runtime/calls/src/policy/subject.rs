@@ -1,4 +1,5 @@
-//! A call that a policy is to decide about, as its rules see it.
+//! Describes a tool call to the policy that decides about it: server, tool, arguments, caller, and where its data
+//! comes from.
 
 use super::effects::ToolEffect;
 use super::flows::CallOrigins;

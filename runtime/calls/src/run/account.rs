@@ -1,5 +1,5 @@
-//! The account of a run, whatever its guest is: budgets, deadline, cancellation, ledger, notes to the client, and what
-//! belongs to the run (client, trace, session, plan, journal).
+//! Tracks one run of a program or script: its budgets, deadline, cancellation and calls, with the context that these
+//! need (client, trace, session, plan, journal).
 
 mod clock;
 pub(crate) mod flows;

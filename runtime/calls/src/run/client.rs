@@ -1,5 +1,6 @@
-//! The client that a run executes for: it answers requests of upstreams, and receives the progress of the tools that
-//! the run calls. Upstreams may elicit input from its user, and ask for the folders that it works in (roots).
+//! Defines the interface to the MCP client that a run executes for, which answers requests of servers and receives the
+//! progress of the tools that the run calls. Servers may elicit input from its user, and ask for the folders that it
+//! works in (roots).
 
 pub mod asker;
 

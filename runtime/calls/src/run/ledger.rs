@@ -1,4 +1,4 @@
-//! The ledger of one run: its calls under way, and records of those that have ended, in order of completion.
+//! Records the tool calls of one run: those under way, and those that have ended, in order of completion.
 //!
 //! Its size is bounded. Calls under way are limited by the call budget, records of refused calls by
 //! `REFUSED`, and all records together by `ROOM` bytes. Totals are exact. One record is kept beyond

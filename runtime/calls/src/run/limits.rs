@@ -1,5 +1,5 @@
-//! The limits of a run: a table of those with a flag (field, default, what happens beyond it), and those that no flag
-//! changes. A limit that a lower crate enforces takes its default from there.
+//! Declares the limits of a run: those that flags can change, with their defaults and what happens beyond them, and
+//! those that are fixed. A limit that a lower crate enforces takes its default from there.
 
 mod table;
 

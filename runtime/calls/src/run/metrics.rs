@@ -1,4 +1,4 @@
-//! `ptc_metrics`: how much upstream payload a program reduced to its answer.
+//! Measures how much tool-result data a program reduced to its answer, for the `ptc_metrics` block of debug answers.
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 

@@ -1,5 +1,5 @@
-//! The data of one run, whatever its language: options and limits, its account with the ledger of calls, the outcome,
-//! and how a caller follows it.
+//! Holds the data of one run of a program or script: options and limits, what it has used, its calls, its outcome, and
+//! how a caller follows it.
 //!
 //! # Layout
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`:

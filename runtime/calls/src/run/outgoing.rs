@@ -1,4 +1,4 @@
-//! Limits the memory of a program's arguments that are encoded and not yet sent: further calls wait for a permit to
+//! Bounds the memory that a program's encoded call arguments take until they are sent: further calls wait before they
 //! encode theirs.
 //!
 //! Invariant: these take at most `ROOM` bytes per server and a share of the program's memory in total; only

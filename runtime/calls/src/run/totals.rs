@@ -1,4 +1,5 @@
-//! Totals of the upstream calls of one run. They are exact, whereas the records are a bounded sample.
+//! Counts the tool calls of one run, and the bytes of their answers, by how the calls ended. The totals are exact,
+//! whereas the records are a bounded sample.
 
 use super::outcome::{CallFault, CallRecord, CallStatus};
 

@@ -1,4 +1,5 @@
-//! Converts types of the application to the context of a run, and its answer back.
+//! Converts Rust values of the application to the input (context) of a run, and the answer of the run back to a Rust
+//! type.
 
 use super::limits::Limits;
 use super::options::RunOptions;

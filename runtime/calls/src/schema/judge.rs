@@ -1,5 +1,5 @@
-//! Checks one value against a JSON Schema by type, enumeration and constant, and finds the schemas of its members and
-//! the names that they may have. Everything that is not understood is accepted; the upstream decides about that.
+//! Checks a value against a JSON Schema level by level: its type, enumeration and constant, and the names and schemas
+//! of its members. Everything that is not understood is accepted; the upstream decides about that.
 
 use super::{alternatives, member, resolve, word};
 use ptc_base::secrets::{Cut, dotted};

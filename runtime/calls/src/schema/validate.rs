@@ -1,4 +1,4 @@
-//! Validates a program's result against an `output_schema`.
+//! Validates a program's result against the `output_schema` that its caller gave, a small subset of JSON Schema.
 //!
 //! The result is taken in its JSON form. There is no coercion, with two exceptions: a number may be an integer,
 //! and a property is also found under its kebab-case name (`:user-id` for `user_id`). The validated value has

@@ -1,5 +1,5 @@
-//! Remembers the tool list that a server gave last, so that descriptions of tools are right before it has started, and
-//! how long its start took.
+//! Remembers on disk what tools a server listed last and how long it took to start, so that its tools can be described
+//! before it has started.
 
 use super::{Kind, ServerKey, StateStore};
 use crate::tools::Listed;

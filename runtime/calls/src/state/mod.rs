@@ -1,4 +1,5 @@
-//! Stores facts about servers in the state folder, from one start of `ptc` to the next.
+//! Stores what was learned about servers (tool lists, shapes of results) in the state folder, for the next start of
+//! `ptc`.
 //!
 //! - `lists`: the tool list that each server gave last, and how long its start took. `shapes`: the shapes of results.
 //!

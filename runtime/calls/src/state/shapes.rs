@@ -1,4 +1,5 @@
-//! Remembers the shapes of the results that tools without an output schema have given.
+//! Remembers the shapes (keys and types) of results that tools without an output schema have given, to describe these
+//! tools.
 //!
 //! They are known in this process at once. With a store they are also written to it, in the background; no call waits
 //! for that. What is written holds no value, and of the keys that look like names of fields those that were in several

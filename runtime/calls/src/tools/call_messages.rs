@@ -1,5 +1,5 @@
-//! Writes messages and hints about wrong calls (servers, tools, arguments) in the notation of the caller, and checks
-//! the names of arguments against a schema.
+//! Explains wrong tool calls in the caller's notation (Lisp, JSON, Python): unknown servers and tools, and arguments
+//! that the schema does not have or allow.
 
 use super::key::key;
 use super::signature::python::{python_name, python_word};

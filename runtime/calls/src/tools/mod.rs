@@ -1,5 +1,5 @@
-//! Tools as data: the lists of servers, signatures from schemas, observed shapes of results, checks of arguments, and
-//! texts for people and models.
+//! Describes the tools that programs can call: lists of servers, signatures, observed shapes of results, checks of
+//! arguments, and texts for people and models.
 //!
 //! # Layout
 //! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all

@@ -1,5 +1,5 @@
-//! Resources, templates and prompts that a server lists: reads the lists, describes their entries, and decides which
-//! may be requested.
+//! Reads the lists of resources, resource templates and prompts of an MCP server, describes their entries, and decides
+//! which may be requested.
 
 use super::target::{CallTarget, ListKind};
 use super::text::one_line;

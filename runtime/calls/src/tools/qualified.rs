@@ -1,4 +1,4 @@
-//! Qualified names of tools, `mcp__<server>__<tool>`, as Claude Code writes them.
+//! Builds the qualified names of tools, `mcp__<server>__<tool>`, as Claude Code writes them.
 
 /// `mcp__<server>__<tool>`, with `_` for every character that is not allowed in identifiers.
 pub fn qualified_name(server: &str, tool: &str) -> String {

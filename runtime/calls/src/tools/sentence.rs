@@ -1,4 +1,5 @@
-//! Finds the first sentence of texts of servers, and the one that says what a server is for.
+//! Extracts short descriptions from the texts of servers: the first sentence, or the first one that says what a server
+//! is for.
 
 use std::ops::Range;
 

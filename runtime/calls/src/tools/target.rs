@@ -1,4 +1,5 @@
-//! The target of a call: a tool, a resource, a prompt, a list, or a request of the MCP session itself.
+//! Defines what a call can ask a server for: a tool, a resource, a prompt, a list of these, or an MCP request of the
+//! session itself.
 
 use super::tool::{Annotations, TaskSupport, UpstreamTool};
 use serde::{Deserialize, Serialize};

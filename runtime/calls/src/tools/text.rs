@@ -1,4 +1,5 @@
-//! Describes tools and servers as text: arguments, an example call, documentation, one-line summaries.
+//! Describes tools and servers in text for models and messages: signatures, example calls, documentation, one-line
+//! summaries.
 
 use super::SeenResults;
 use super::key::key;

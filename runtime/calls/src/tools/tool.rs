@@ -1,4 +1,4 @@
-//! One tool as an upstream lists it, why it may not be called, and the tool list of a server.
+//! Represents the tools that a server lists: what each is and may do, and which may not be called, with the reason.
 
 use super::offers::Offers;
 use crate::run::outcome::Effect;

@@ -1,5 +1,5 @@
-//! Caches results of idempotent reading calls for a while, for equal calls of the same owner. Equal calls that are
-//! under way at once wait for the first of them.
+//! Caches the results of read-only, idempotent tool calls for a limited time, to answer equal calls of the same client.
+//! Equal calls that are under way at once wait for the first of them.
 //!
 //! Invariant: an entry was made after the last call that may have changed something on its server had ended. Entries of
 //! failed calls, and of results in files, do not exist.

@@ -1,4 +1,4 @@
-//! Calls a tool of the host: a function of the application, without an upstream.
+//! Calls tools that the embedding application implements as functions in its own process, without a server.
 
 use super::send::{answered, unanswered};
 use super::time::TimeLimit;

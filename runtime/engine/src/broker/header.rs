@@ -1,5 +1,5 @@
-//! Makes and reads the header of a journal: the program, its limits, and the servers that it could call with their tool
-//! lists.
+//! Makes and reads the header of a journal, the log from which a run is replayed: the program, its limits, and the tool
+//! lists of the servers that it could call.
 
 use ptc_calls::journal::{Header, Language, Recorder, ServerRecord};
 use ptc_calls::run::limits::{LimitTable, Limits};

@@ -1,4 +1,5 @@
-//! Calls of scripts in the journal of their run: they are numbered and recorded here, or answered from a recording.
+//! Numbers and records the tool calls of a Python script in its journal, the log of the run on disk, or answers them
+//! from there in a replay.
 //!
 //! The journal of a PTC-Lisp program is kept by its worker, which alone knows when a branch receives an answer.
 

@@ -1,5 +1,5 @@
-//! Takes the encoded arguments of a call, asks the policy and, where it demands one, a person, and makes the call ready
-//! to be sent.
+//! Prepares a tool call to be sent once its arguments are encoded: charges the budget, and asks the policy and, where
+//! that demands it, a person for approval.
 
 use super::cache::Repeat;
 use super::direct::DirectCall;

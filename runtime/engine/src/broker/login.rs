@@ -1,4 +1,5 @@
-//! Asks the client of a run to log in at a server, while the program waits in its call.
+//! Asks the user's client to log in at a server that refused a call for lack of a login, and repeats the call, while
+//! the program waits.
 
 use super::reserve::start;
 use ptc_calls::run::account::RunAccount;

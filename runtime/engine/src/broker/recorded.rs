@@ -1,5 +1,5 @@
-//! Converts answers and errors of calls to their form in the journal of a run and back, and answers calls from the
-//! journal.
+//! Converts answers and errors of tool calls to records in the log of a run and back, so that a replay answers calls
+//! from the log.
 
 use super::payload::{Chosen, PayloadContent, PayloadSource};
 use super::reserve::refuse;

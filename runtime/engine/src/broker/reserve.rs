@@ -1,5 +1,5 @@
-//! Finds the tool of a call and reserves the call: charges the budget, starts the server if need be, and waits for the
-//! permit to encode arguments.
+//! Begins a tool call: finds the tool, charges the budget, starts the server if need be, and waits while too many
+//! arguments are in flight. The call then has a permit to encode its arguments.
 
 use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};

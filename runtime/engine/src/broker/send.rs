@@ -1,4 +1,5 @@
-//! Sends an encoded call and settles its answer in the ledger.
+//! Sends a prepared tool call, waits for the response, and records the outcome in the ledger, the list of a run's
+//! calls.
 
 use super::cache::{CameBack, Keepable, Repeat};
 use super::direct::DirectCall;

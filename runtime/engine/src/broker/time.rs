@@ -1,4 +1,5 @@
-//! The time limit of a call, and what set it: messages name the flag or key, never a remainder.
+//! Holds the time limit of a tool call with the setting that it comes from, so that a timeout message names the flag or
+//! key to change. It names the whole limit, never a remainder.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Starts runs that need no worker as tasks of the I/O runtime, watches their deadlines, and cancels them.
-//! The task holds the account of its run.
+//! Executes runs that only wait (for tools, or for a script in another process) as async tasks instead of on worker
+//! threads, and enforces deadlines and cancellation. The task holds the account of its run.
 
 use super::handle::RunHandle;
 use crate::guest::AsyncRun;

@@ -1,4 +1,5 @@
-//! The inbox of a worker: messages about the programs that it has started, which end its waiting.
+//! Delivers messages to a worker thread and wakes it: replies to the calls of its programs, cancellations, short work,
+//! and shutdown.
 
 use super::queue::QueuedRun;
 use crate::guest::{CallId, Reply};

@@ -1,4 +1,5 @@
-//! The resources that all workers share: the I/O runtime and the memory account.
+//! Bundles what all worker threads share: the handle of the async runtime for I/O, and the limit on the memory of all
+//! programs together.
 
 use super::commitment::Commitments;
 use tokio::runtime::Handle;

@@ -1,6 +1,5 @@
-//! One run as its worker sees it, from the queued job to the freed guest. It is a task for coroutines:
-//! everything that may take long happens in here, which is making the guest (compiling), its quanta, and
-//! freeing it.
+//! Drives one run on its worker thread from start to end: makes its guest (the program to run), gives it time slices
+//! and replies, and frees it. It is a task for coroutines, because each of these steps may take long.
 
 use super::coroutine::{PREEMPTION, Task};
 use super::handle::RunHandle;

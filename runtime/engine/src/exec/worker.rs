@@ -1,5 +1,5 @@
-//! The loop of a worker thread: begins programs, gives them quanta by turns, ends overdue ones, and holds back those
-//! that lack memory. It owns no sockets.
+//! The loop of a worker thread: begins programs, gives them time slices in turn, ends overdue ones, and holds back
+//! those that lack memory. It owns no sockets.
 
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};

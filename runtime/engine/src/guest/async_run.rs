@@ -1,4 +1,5 @@
-//! A run that needs no worker: a future on the I/O runtime, which waits for tools or for another process.
+//! Defines a run that is a future on the async runtime instead of code on a worker thread, because it only waits for
+//! tools or another process.
 
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::client::CallingClient;

@@ -1,4 +1,4 @@
-//! Records what earlier programs did, and offers it to programs as the namespace `log/`.
+//! Records what earlier programs and agents did, so that later programs can read it through the namespace `log/`.
 //!
 //! A [`TurnHistory`] holds turns of sessions and of agents. The application fills it as they run, or reads it
 //! from a turn log ([`TurnHistory::load`]: the files that `ptc serve --turn-log-dir` writes).

@@ -1,4 +1,5 @@
-//! The namespace `log/`: a prelude over private tools that read a [`TurnHistory`].
+//! Defines the namespace `log/`, with which programs page through the record of earlier programs and their tool calls.
+//! It is a prelude over private tools that read a [`TurnHistory`].
 
 use super::{LogEntry, TurnHistory};
 use crate::guest::lisp::prelude::Prelude;

@@ -1,5 +1,5 @@
-//! Stores preludes in a file that processes share: an embedded database, opened under a lock for one operation at a
-//! time.
+//! Stores preludes (versioned Lisp libraries) in a file that processes share: an embedded database, opened under a lock
+//! for one operation at a time.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::files::{self, FileLock, LinkRule};

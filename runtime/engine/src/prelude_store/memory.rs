@@ -1,4 +1,4 @@
-//! Stores preludes in memory.
+//! Stores preludes (versioned Lisp libraries) in memory, for processes that need no store file.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::sync::Locked;

@@ -1,5 +1,5 @@
-//! Stores versions of preludes. People and models write them; each is compiled before it is stored, and never
-//! changes afterwards.
+//! Stores versions of preludes, the Lisp libraries that are loaded before programs, in memory or in a file. People and
+//! models write them; each is compiled before it is stored, and never changes afterwards.
 //!
 //! A prelude is known by an id, which is also the one namespace that it declares. Each write makes a new
 //! version and makes it the current one. A version selected by [`PreludeStore::set_default`] is retained

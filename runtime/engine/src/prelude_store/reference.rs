@@ -1,4 +1,5 @@
-//! Parses references to stored preludes: `paged`, `paged@7`, each with an optional checksum.
+//! Parses references to stored preludes (versioned Lisp libraries), such as `paged` or `paged@7`, each with an optional
+//! checksum.
 
 use super::{PreludeVersion, StoreError};
 use ptc_compiler::is_reserved_namespace;

@@ -1,4 +1,5 @@
-//! The namespace `prelude/`, with which programs edit a store: a prelude over private tools.
+//! Defines the namespace `prelude/`, with which programs list, read and write stored preludes (versioned Lisp
+//! libraries). It is itself a prelude over private tools.
 
 use super::{PreludeRef, PreludeStore, StoreError, view};
 use crate::guest::lisp::prelude::Prelude;

@@ -1,4 +1,5 @@
-//! Views of stored preludes for models: limited in size, with only the documented metadata.
+//! Renders stored preludes (versioned Lisp libraries) as JSON for models: limited in size, with only the documented
+//! metadata.
 
 use super::{PreludeCandidate, PreludeVersion, StoreError, StoredPrelude};
 use ptc_base::secrets::{Cut, shortened};

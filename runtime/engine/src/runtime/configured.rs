@@ -1,4 +1,5 @@
-//! The configured servers: their entries, with what a new configuration changes in them.
+//! Holds the configured servers of a running runtime, and finds which ones a new configuration adds, changes and
+//! removes.
 
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::tasks::{self, TaskOwner};

@@ -1,4 +1,5 @@
-//! Says why a runtime did not start.
+//! Defines the errors with which a runtime does not start, such as two servers of one name or a required server that
+//! fails.
 
 use ptc_calls::policy::PolicyError;
 use std::fmt;

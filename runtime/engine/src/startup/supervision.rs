@@ -1,4 +1,5 @@
-//! Makes a supervised upstream of each configured server.
+//! Builds for each configured server the upstream that starts, supervises and calls it, from its entry and the
+//! runtime's settings.
 
 use super::{RuntimeConfig, StartError, StartPolicy};
 use ptc_base::oauth::LoginOptions;

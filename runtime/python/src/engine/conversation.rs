@@ -1,4 +1,5 @@
-//! The protocol with the process of one script: it reads its calls and output, and sends replies.
+//! Speaks the line protocol with the process that runs one Python script: reads its tool calls and its output, and
+//! sends replies.
 //!
 //! What the script writes is untrusted: lines are bounded, calls count against the run's budget, and replies
 //! that it does not read are bounded. The bytes of a line and of all unanswered calls are bounded together, for

@@ -1,5 +1,5 @@
-//! The seccomp filter of scripts: the system calls that an interpreter needs to read its library, compute,
-//! wait, and use its one channel.
+//! Builds the seccomp filter of scripts: only the system calls that an interpreter needs to read its library, compute,
+//! wait, and use its channel to this process.
 //!
 //! Anything else fails with EPERM: no process, thread, socket, signal, mount or trace. Calls with several
 //! functions are allowed by their arguments. `fcntl` may duplicate descriptors and read flags, but not send

@@ -1,4 +1,4 @@
-//! The error about a configuration file, with its location.
+//! Defines the error about a configuration file, with file, line and column of the mistake.
 
 use jsonc_parser::errors::ParseError;
 use std::fmt;

@@ -1,5 +1,6 @@
-//! Reads the keys of a file that concern no single server: `"tools": {"allow": […]}` or `{"block": […]}`,
-//! which an entry may have as well, and `"execution": {…}` for scripts.
+//! Reads the settings of a configuration file that belong to no single server: allow and block lists of tools, and
+//! limits of Python scripts. These are `"tools": {"allow": […]}` or `{"block": […]}`, which an entry may have as well,
+//! and `"execution": {…}`.
 
 use super::ConfigError;
 use super::location::Document;

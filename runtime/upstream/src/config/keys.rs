@@ -1,5 +1,5 @@
-//! The table of keys an entry may have. The parser warns about all others, the JSON Schema of the file is
-//! written from this table, and a test keeps the parser in line with it.
+//! Lists the keys that a server's configuration entry may have, with type and help, for warnings and for the JSON
+//! Schema of the file. The parser warns about all others, and a test keeps the parser in line with this table.
 
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

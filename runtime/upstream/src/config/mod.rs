@@ -1,4 +1,4 @@
-//! Reads the configuration file of upstream servers, in the shapes of `ptc` and of hosts, into server entries, settings
+//! Reads the configuration file of servers, in the format of `ptc` or of other MCP hosts, into server entries, settings
 //! for scripts, and credentials.
 //!
 //! It may have `{"upstreams": …}` of this project, the shapes that hosts use (`{"mcpServers": …}` of Claude and

@@ -1,4 +1,5 @@
-//! Writes the JSON Schema of the configuration file from the table of keys.
+//! Generates the JSON Schema of the configuration file from the table of its keys, for editors and for programs that
+//! write the file.
 
 use super::credentials::{OAUTH_KEYS, SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};

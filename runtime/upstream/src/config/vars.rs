@@ -1,4 +1,4 @@
-//! Fills `${VAR}` placeholders in configuration files, from variables, defaults, and folders of editors such as
+//! Fills `${VAR}` placeholders in configuration files from environment variables, defaults, and editor folders such as
 //! `${workspaceFolder}`.
 //!
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its

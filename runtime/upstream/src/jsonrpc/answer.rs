@@ -1,4 +1,5 @@
-//! The raw result of a request: bytes that are not decoded yet, in memory or in a spill file.
+//! Holds the result of a JSON-RPC request as raw bytes that are not decoded yet, in memory or, if it is large, in a
+//! file.
 
 use ptc_base::spill::RawSpill;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! JSON-RPC messages as text, the same for every transport.
+//! Parses and writes JSON-RPC messages, independently of the transport that carries them.
 //!
 //! - [`message`]: writes requests and notifications, and parses incoming texts.
 //! - [`answer`]: the raw bytes of a result. [`error`]: errors, including malformed ones.

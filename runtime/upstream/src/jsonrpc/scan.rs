@@ -1,5 +1,5 @@
-//! Scans the structure of JSON texts that no parser accepts: only brackets, strings and commas are read. The
-//! values between them are not checked, so one malformed value does not affect the others.
+//! Splits JSON that may be malformed into its members and items, by reading only brackets, strings and commas, so that
+//! the valid parts of a server's message can still be used. The values between them are not checked.
 
 /// A member of an object, or an item of a list (with an empty key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Passes questions that a server puts into its result (input requests, 2026-07-28) to the client of the run.
+//! Answers the questions that a server puts into the result of a call (MCP input requests, revision 2026-07-28) by
+//! passing them to the client that runs the program.
 
 use crate::UpstreamFault;
 use crate::client_features::{PassedRequest, forwarded};

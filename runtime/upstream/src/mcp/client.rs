@@ -1,4 +1,5 @@
-//! Sends the requests that ptc itself makes of an MCP server, each with its deadline.
+//! Sends an MCP server the requests other than tool calls (handshake, lists, states of tasks), and waits for each
+//! answer until a deadline.
 
 use crate::request::{Envelope, Era};
 use crate::transport::{Connection, ServerEvents};

@@ -1,4 +1,5 @@
-//! Builds the parameters of requests in the two eras of MCP: one handshake per connection, or `_meta` in each request.
+//! Builds request parameters for both generations of the MCP protocol: the one with a handshake per connection, and the
+//! one with `_meta` in each request.
 
 use super::task::EXTENSION;
 use crate::client_features::capabilities;

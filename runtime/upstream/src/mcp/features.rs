@@ -1,5 +1,5 @@
-//! Requests for resources and prompts: lists, with all pages joined, and prompts with their arguments filled
-//! in.
+//! Requests the resources and prompts of an MCP server: joins all pages of a list, and reads prompts that the server
+//! has filled in with arguments.
 
 use super::client::{Question, RpcClient};
 use super::dialect::Dialect;

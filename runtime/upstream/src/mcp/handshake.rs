@@ -1,5 +1,5 @@
-//! Makes the handshake with a server (`server/discover`, else `initialize`), and lists all its tools and the first of
-//! its resources and prompts.
+//! Makes the handshake with an MCP server (`server/discover`, else `initialize`), and loads its tool list and the first
+//! page of its resources and prompts.
 
 use super::client::{Question, RpcClient};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};

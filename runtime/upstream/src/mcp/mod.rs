@@ -1,4 +1,4 @@
-//! MCP as a client speaks it, over the [`Connection`](super::transport::Connection) of any transport.
+//! Implements the client side of the MCP protocol over a [`Connection`](super::transport::Connection) of any transport.
 //!
 //! - [`session`]: the connection that wraps another one and speaks MCP over it. [`client`]: questions with deadlines.
 //! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras.

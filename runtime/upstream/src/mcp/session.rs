@@ -1,5 +1,5 @@
-//! The session of MCP over a connection: makes the handshake, lists tools, and sends calls in the form of the agreed
-//! revision, tasks and input requests included.
+//! Speaks MCP over a connection: makes the handshake, lists tools, and sends calls in the form of the agreed protocol
+//! version, including tasks and questions of the server.
 
 use super::client::{Question, RpcClient};
 use super::dialect::Dialect;

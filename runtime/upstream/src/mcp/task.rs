@@ -1,5 +1,5 @@
-//! Follows calls that a server answers with a task: asks for its state until it has ended, answers its questions, gives
-//! its result, cancels it if the caller gives up.
+//! Follows a call that an MCP server answers with a task: polls its state until it ends, answers its questions, returns
+//! its result, and cancels it if the caller gives up.
 
 use super::asked::{self, Requests};
 use super::client::{Question, RpcClient};

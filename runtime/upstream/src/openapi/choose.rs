@@ -1,4 +1,5 @@
-//! Chooses the operations that `include_operations` names: by their ids, by patterns with `*`, by tags (`tag:NAME`).
+//! Selects the operations of an OpenAPI document that the configuration key `include_operations` names, by id, by
+//! pattern with `*`, or by tag (`tag:NAME`).
 
 use super::document::{ListedOperation, Operation, decoded};
 use super::spec::OpenApiSpec;

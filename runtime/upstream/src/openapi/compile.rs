@@ -1,5 +1,5 @@
-//! Compiles chosen operations of an OpenAPI document to tools and plans of their requests; reports together, by name,
-//! those that cannot be called correctly.
+//! Compiles the chosen operations of an OpenAPI document to tools, each with a plan of its HTTP request, and reports
+//! together all operations that cannot be called.
 
 use super::choose::choose;
 use super::document::{

@@ -1,4 +1,4 @@
-//! A connection to a service: its document is compiled to tools, and each call of one is a request over HTTP.
+//! Connects to an OpenAPI service: compiles its document to tools, and sends an HTTP request for each call of a tool.
 
 use super::compile::{compile, is_json};
 use super::load::load;

@@ -1,6 +1,7 @@
-//! Reads an OpenAPI document: lists its operations, follows references, and defines the parts that are decoded.
+//! Reads an OpenAPI document: lists its operations, follows `$ref` references, and decodes only the parts that are
+//! needed to call the operations.
 //!
-//! Parts that are not needed stay text.
+//! All other parts stay text.
 
 use ptc_base::net::excerpt;
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! Plain JSON services with an OpenAPI document: chosen operations become tools. Nothing here depends on MCP.
+//! Makes plain JSON services callable: compiles chosen operations of an OpenAPI document to tools, and sends their HTTP
+//! requests. Nothing here depends on MCP.
 //!
 //! - [`spec`]: what a configuration says. [`service`]: requests over HTTP. [`connection`]: its tools, and calls.
 //! - [`choose`]: the operations that a configuration names. [`inspect`]: a look at a document before it is configured.

@@ -1,4 +1,4 @@
-//! Makes names of tools from `operationId`s.
+//! Turns the `operationId` of an OpenAPI operation into a valid tool name (`listTraces` becomes `list-traces`).
 
 /// The name of the tool for an operation: `listTraces`, `list_traces` and `List Traces` become `list-traces`;
 /// characters that are not allowed in `server/tool` become `-`. Empty when nothing is left.

@@ -1,4 +1,4 @@
-//! The plan of an operation's requests: from the arguments of a call to URL and body.
+//! Builds the HTTP request of an OpenAPI operation, its URL and JSON body, from the arguments of a tool call.
 
 use super::parameter::Parameter;
 use percent_encoding::percent_decode_str;

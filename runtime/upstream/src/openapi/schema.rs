@@ -1,4 +1,4 @@
-//! Converts the schemas of a document to JSON Schema for tool lists, with referenced schemas in `$defs`.
+//! Converts the schemas of an OpenAPI document to JSON Schema for tool lists, with referenced schemas in `$defs`.
 //!
 //! The dialect of 3.0 is converted, `allOf` of objects becomes one object, and annotations for readers of the
 //! document are dropped. The size of a schema is limited: parts beyond the limit accept anything.

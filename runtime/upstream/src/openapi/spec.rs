@@ -1,4 +1,4 @@
-//! Where an OpenAPI service is and which of its operations become tools, as the configuration says it.
+//! Defines the configuration of an OpenAPI service: its address, its document, and the operations that become tools.
 
 use ptc_base::net::{ClientOptions, Headers, Url};
 use serde_json::{Map, Value};

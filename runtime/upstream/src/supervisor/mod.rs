@@ -1,5 +1,5 @@
-//! The handle of a supervised server: a call waits for a permit, starts the server if needed, and goes to its
-//! connection. Callers read what the owner task publishes: the [`Phase`].
+//! Manages the life of one upstream server: starts it when a call needs it, limits concurrent calls, watches it, and
+//! restarts it after a crash. Callers read what the owner task publishes: the [`Phase`].
 //!
 //! - [`owner`]: the task that starts the server, watches it and restarts it, over any transport.
 //! - [`calls`]: tracks calls, so that the owner notices an unresponsive server.

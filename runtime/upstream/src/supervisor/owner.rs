@@ -1,5 +1,5 @@
-//! The owner task of one server: starts and watches it, publishes its tools, backs off after a crash, and shuts it
-//! down. No other code uses its connection.
+//! Runs the background task that owns one server: starts and watches it, publishes its tools, backs off after a crash,
+//! and shuts it down. No other code uses its connection.
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};

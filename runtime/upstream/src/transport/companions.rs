@@ -1,4 +1,5 @@
-//! Knows the children of this process that come from no server.
+//! Registers child processes of ptc that belong to no server, so that the cleanup of orphaned server processes spares
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

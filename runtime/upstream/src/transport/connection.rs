@@ -1,4 +1,4 @@
-//! The trait of an open connection to a server: every transport gives one, and the session of MCP wraps it.
+//! Defines the trait of an open connection to a server, which every transport implements and the MCP session wraps.
 
 use crate::{CallResult, ServerRequest, UpstreamFault};
 use ptc_calls::tools::{ListKind, Listed};

@@ -1,6 +1,6 @@
-//! Receives what a server says without being asked, as it arrives: notifications, progress, and requests, which it
-//! passes to the client. Nothing waits here and nothing is queued: a server that talks without end costs no memory, and
-//! one event cannot delay the answer behind it.
+//! Handles what a server sends without being asked: notifications, progress of calls, and requests, which are passed to
+//! the client. Nothing waits here and nothing is queued: a server that talks without end costs no memory, and one event
+//! cannot delay the answer behind it.
 
 use crate::callers::{CallUnderWay, Callers};
 use crate::client_features::{PassedRequest, forwarded};

@@ -2,7 +2,7 @@
 //! [`Transport`] connects; its [`Connection`] carries requests and results. It starts nothing again and stores
 //! no tool list: the [supervisor](super::supervisor) does, once for all transports.
 //!
-//! A new transport is a folder here, whose specification implements [`Transport`], and a line in the table of
+//! A new transport is a folder here with a specification that implements [`Transport`], and a line in the table of
 //! transports of `config`.
 //!
 //! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.

@@ -1,4 +1,5 @@
-//! Limits how fast a server is read: frames that were not requested cost it time.
+//! Limits how fast a server's unsolicited messages are read, so that a server that floods ptc is held back by its own
+//! pipe.
 
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};

@@ -1,4 +1,4 @@
-//! The transport of a configuration entry that cannot be used: it never connects, and says why.
+//! Stands in for the transport of a server with an unusable configuration entry: refuses to connect, and reports why.
 
 use super::{ConnectContext, Connection, Location, Transport};
 use crate::UpstreamFault;

@@ -1,5 +1,5 @@
-//! The flags in force at a position of a pattern (ignore case, multi-line, dot matches newline and others), and their
-//! changes.
+//! Tracks which flags are in force at a position of a pattern (ignore case, multi-line, dot matches newline and
+//! others), and applies the changes that the pattern makes.
 
 use regex_syntax::ast::{Flag, Flags as AstFlags};
 

@@ -1,4 +1,5 @@
-//! Compiled patterns, with all their parts that do not change during searches.
+//! Compiles regular expressions to immutable data that searches share: instructions, character sets, and the bytes with
+//! which a match can begin.
 //!
 //! ```text
 //! text --translate--> parser's dialect --syntax--> tree with sets --program--> instructions

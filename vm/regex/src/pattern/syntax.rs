@@ -1,4 +1,4 @@
-//! Builds the syntax tree of a pattern: flags and names are resolved, classes are sets.
+//! Builds the syntax tree of a regular expression, with flags and group names resolved and character classes as sets.
 
 use super::class::{Classes, Set};
 use super::flags::Flags;

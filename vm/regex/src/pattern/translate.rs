@@ -1,4 +1,5 @@
-//! Translates patterns from the dialect that people write (Java's and PCRE's) to the parser's dialect.
+//! Translates regular expressions from the syntax that people write (Java's and PCRE's) to that of the parser, the
+//! crate `regex-syntax`.
 //!
 //! Common syntax passes unchanged. `$` matches at the end of the text only, not before a final newline. Syntax that
 //! the parser does not know (look-around, back-references, atomic groups) becomes a capturing group: the parser

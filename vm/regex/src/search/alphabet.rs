@@ -1,5 +1,5 @@
-//! Divides all characters into classes, for one transition per class in automata: no instruction or assertion of the
-//! pattern distinguishes members of a class.
+//! Divides all characters into the classes that a pattern distinguishes, so that an automaton needs one transition per
+//! class instead of one per character.
 
 use crate::meter::Meter;
 use crate::pattern::class::Set;

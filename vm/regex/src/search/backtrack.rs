@@ -1,4 +1,5 @@
-//! Search by backtracking: tries the paths through a program one after the other, in the order of preference.
+//! Searches by backtracking: tries the paths through a compiled pattern one after the other, in the order of
+//! preference.
 //!
 //! Programs without look-around and back-references are searched this way only in short texts: a table of visited
 //! splits at each position bounds the work by the size of the program times the length of the text. Other programs

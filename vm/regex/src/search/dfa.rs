@@ -1,4 +1,4 @@
-//! A deterministic automaton with states that are made when a search first needs them.
+//! Implements a deterministic automaton (DFA) that makes each state only when a search first needs it.
 //!
 //! A state is the list of open paths through the program before a character, in the order of preference, and what
 //! assertions can see of the previous character. Making a state is paid for by the instructions examined. The

@@ -1,4 +1,5 @@
-//! Finds the groups of a match in a long text: follows all paths through the program at once, character by character.
+//! Finds the capture groups of a match in a long text by following all paths through the compiled pattern at once
+//! (Pike's algorithm).
 //!
 //! Takes at most the size of the program times the length of the match, for any pattern, and memory for the program
 //! times the groups.

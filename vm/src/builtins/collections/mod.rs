@@ -1,5 +1,5 @@
-//! Builtins over collections, by what they do; in this file those about a collection as a whole: size, emptiness, sum,
-//! mean, counts of its items.
+//! Builtins on collections: those about a collection as a whole (`count`, `empty?`, `frequencies`, `sum`) are in this
+//! file, the others in submodules.
 
 pub(crate) mod construction;
 pub(crate) mod maps;

@@ -1,5 +1,5 @@
-//! Builtins that partition or flatten sequences, drop or replace some of their items (`distinct`, `take-nth`), or
-//! combine them (`combinations`).
+//! Builtins that make a new sequence by regrouping, replacing or leaving out items of another (`partition`, `flatten`,
+//! `distinct`, `take-nth`, `combinations`).
 
 use crate::builtins::functions::endless::staged;
 use crate::builtins::functions::transducers::{short_of_all, short_of_items, transducer};

@@ -1,5 +1,5 @@
-//! Builtins of `clojure.set` on sets or vectors of maps, such as `project`, `rename`, `index` and `join`, and others
-//! such as `subset?` and `map-invert`.
+//! Builtins of `clojure.set` that treat sets of maps as relations of a database (`project`, `rename`, `join`), and its
+//! other functions on subsets and keys (`subset?`, `rename-keys`).
 
 use crate::builtins::collections::maps::select_keys;
 use crate::builtins::functions::callbacks::each;

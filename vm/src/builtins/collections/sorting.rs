@@ -1,4 +1,4 @@
-//! The builtins `sort` and `sort-by`.
+//! Builtins that sort a collection by its items or by a key of each item (`sort`, `sort-by`).
 
 use crate::apply::is_direct;
 use crate::builtins::functions::callbacks::{collection, key_function};

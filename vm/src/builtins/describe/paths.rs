@@ -1,4 +1,5 @@
-//! Summarises the values at each path of keys, through nested maps and vectors, for the `:paths` of `describe`.
+//! Summarises the values at each path of keys through nested maps and vectors, for the option `:paths` of the builtin
+//! `describe`.
 
 use super::field::{Field, key_names};
 use super::{Caps, MOST_ITEMS, MOST_KEYS, Name, Options, keyword_map, text_map};

@@ -1,5 +1,5 @@
-//! Makes the transducers of `map`, `filter`, `take` and others, and has the builtins that use them: `transduce`,
-//! `into`, `sequence`, `completing`, `reduced` and others.
+//! Implements transducers: those that `map`, `filter`, `take` and others return, and the builtins that apply them
+//! (`transduce`, `into`, `sequence` and others).
 
 use crate::builtins::collections::partitions::positive;
 use crate::builtins::functions::callbacks::{callable, collection, key_function};

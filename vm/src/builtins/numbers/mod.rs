@@ -1,4 +1,4 @@
-//! Builtins on numbers, and comparison of values.
+//! Builtins on numbers (arithmetic, bits, parsing, Java's `Math`), and those that compare values of any type.
 
 pub(crate) mod bits;
 pub(crate) mod comparison;

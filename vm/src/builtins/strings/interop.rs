@@ -1,4 +1,5 @@
-//! Builtins for methods of Java strings and the parsers of Java's number classes, by the names that models write.
+//! Builtins named after methods of Java's string and number classes (`.substring`, `Integer/parseInt`), because
+//! language models often write them.
 
 use super::{change, output, parts, replace, search, string_argument};
 use crate::arith;

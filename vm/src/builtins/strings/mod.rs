@@ -1,4 +1,4 @@
-//! Builtins on strings, and those that turn values into strings or print them: the table rows, with the functions in
+//! Builtins that build, search, split, change and print strings: their table is in this file, their functions in
 //! submodules. Indexes count graphemes; ASCII text is indexed by byte.
 
 mod change;

@@ -1,4 +1,4 @@
-//! Builtins that split strings.
+//! Builtins that split a string at a separator or the matches of a regex (`split`), or into its lines (`split-lines`).
 
 use super::string_argument;
 use crate::arith::invalid_types_of;

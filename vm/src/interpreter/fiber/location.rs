@@ -1,4 +1,5 @@
-//! Says where a fiber is: the location of its fault, with the calls that led there.
+//! Finds the place in the source that a fiber (one thread of control in a program) has reached, and adds it to faults
+//! with the calls that led there.
 
 use super::{Fiber, Frame};
 use crate::bytecode::instruction::Reference;

@@ -1,4 +1,5 @@
-//! Updates the shadows of registers (the sources of their values) before an instruction runs.
+//! Updates, before an instruction runs, the records of which servers' data the value in each register depends on
+//! (shadows).
 
 use super::exact::{self, Keyed};
 use super::regions::{Regions, may_call};

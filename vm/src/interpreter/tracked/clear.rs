@@ -1,4 +1,5 @@
-//! Runs functions in the hot loop, without tracking, while no value that they can meet has a source.
+//! Runs functions without source tracking (which servers' data a value depends on), in the hot loop, while they can
+//! meet only values without sources.
 //!
 //! While no register of the running function and none above has a source, no name has one, and nothing has decided that
 //! the function runs, every value that an instruction computes has none. Then shadows need no work, and the function

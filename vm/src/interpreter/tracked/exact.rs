@@ -1,5 +1,5 @@
-//! Exact rules for the sources of builtin results that depend on a part of the arguments, as those of `get` and `assoc`
-//! do. The results of all other builtins depend on everything that they got.
+//! Finds exactly which servers' data (sources) a result depends on, for builtins such as `get` and `assoc` that use
+//! only a part of their arguments. The results of all other builtins depend on everything that they got.
 
 use super::state::Each;
 use crate::builtins::{Builtin, Category};

@@ -1,4 +1,5 @@
-//! Runs a fiber and tracks where its values come from.
+//! Runs a fiber (a thread of control in a program) while tracking which servers' data each of its values depends on
+//! (sources), for data-flow rules.
 //!
 //! The complete loop runs each instruction; this module looks at the fiber before and after it, and keeps the shadows
 //! of registers ([`crate::sources`]). The loops themselves do not know of it, so a run that is not tracked costs

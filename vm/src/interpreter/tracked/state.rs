@@ -1,5 +1,5 @@
-//! The tracked state of a fiber: the sources of its registers, and the sources that decide whether its functions and
-//! calls run.
+//! Records the sources (which servers' data a value depends on) of a fiber's registers, and of the conditions under
+//! which its functions and calls run.
 
 use super::regions::{Region, Regions};
 use crate::interpreter::charged::Charged;

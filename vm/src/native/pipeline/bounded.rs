@@ -1,4 +1,4 @@
-//! A machine for collections that are walked in parallel, some of them endless: cuts these to the length of the
+//! Runs a builtin over several collections of which some are endless: cuts the endless ones to the length of the
 //! shortest finite one, and calls the builtin again.
 
 use crate::bytecode::BuiltinId;

@@ -1,5 +1,6 @@
-//! A machine that sends items from a source through stages into a sink, one by one: `transduce`, `into` and
-//! `sequence` with a transducer, and everything that pulls items from an endless sequence.
+//! Runs transducers and endless sequences, as a resumable state machine that sends items from a source through stages
+//! into a sink, one by one. It serves `transduce`, `into` and `sequence` with a transducer, and everything that pulls
+//! items from an endless sequence.
 //!
 //! Nothing is buffered between the stages, so a stage that has enough items (`take`) ends the work of all stages
 //! before it, and an endless source is no special case.

@@ -1,5 +1,5 @@
-//! The stages of a pipeline, such as `filter`, `take` and `partition`: makes them of a transducer, and decides for each
-//! item what a stage passes on.
+//! Implements the stages of a transducer, such as `filter`, `take` and `partition`, each of which decides for an item
+//! what it passes on to the next stage.
 
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::lookup::element;

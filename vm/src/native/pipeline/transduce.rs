@@ -1,5 +1,5 @@
-//! A machine for `transduce` with a transducer that is a function of the program: it is called once with the reducing
-//! function, and gives the function to reduce with.
+//! Runs `transduce` with a transducer that is a function of the program: calls it with the reducing function, then
+//! reduces with the function that it returns.
 
 use crate::fault::Result;
 use crate::native::pipeline::{Finish, Pipeline, Sink};

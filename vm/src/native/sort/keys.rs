@@ -1,5 +1,5 @@
-//! A machine for `sort-by` by several keys, `(sort-by (juxt :a :b) rows)`, whose key functions need no frame. The keys
-//! of a row are adjacent in one list, instead of a vector each.
+//! A fast path of `sort-by` with several keys, as in `(sort-by (juxt :a :b) rows)`, for key functions that can be
+//! called without a call frame. The keys of a row are adjacent in one list, instead of a vector each.
 
 use crate::apply::apply;
 use crate::context::Context;

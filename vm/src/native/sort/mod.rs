@@ -1,4 +1,5 @@
-//! Sorting: in the natural order at once, by a comparator with a resumable bottom-up merge sort.
+//! Implements sorting for `sort` and `sort-by`: by the natural order in one step, and by a comparator of the program
+//! with a resumable merge sort.
 //!
 //! The comparator may be any function, so it may suspend or be inconsistent; a merge sort tolerates both. It is
 //! stable: on ties the left item goes first.

@@ -1,4 +1,5 @@
-//! Arguments of a call: a few are stored inline, more are on the account while the call has them.
+//! Holds the arguments of a function call: a few inline, more in a list that counts against the program's memory limit
+//! while the call has them.
 
 use crate::fault::Result;
 use crate::memory::account;

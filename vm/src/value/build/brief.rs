@@ -1,4 +1,4 @@
-//! Abbreviates base64 inside texts: thousands of letters of no use to a reader.
+//! Abbreviates base64 data inside printed text, since thousands of its letters are of no use to a reader.
 
 /// Shortest run of base64 letters that counts as data: names and words are shorter.
 pub(super) const LEAST: usize = 256;

@@ -1,4 +1,5 @@
-//! Fills lists with values or with the arguments of a call, and turns lists into vectors without a copy.
+//! Fills memory-limited lists with values or with the arguments of a call, and turns them into vectors of the language
+//! without a copy.
 
 use crate::fault::Result;
 use crate::memory::{List, Meter, items};

@@ -1,4 +1,5 @@
-//! Metered construction of values: how builtins and machines allocate, and how they read values of unbounded size.
+//! Makes builtins pay for what they allocate and read: values of any size are built and read only within the program's
+//! limits of memory and work.
 //!
 //! Architecture invariant: `builtins` and `native` have no other way. The collections and strings of the standard
 //! library, and direct access to text and big integers, are disallowed there (`vm/clippy.toml`), so code there pays

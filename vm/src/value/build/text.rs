@@ -1,5 +1,5 @@
-//! Text under construction: it grows only as far as fuel, memory and its own limit allow, and is on the account while
-//! it exists.
+//! A string under construction, which grows only as far as the program's limits of memory and work allow, and counts
+//! against the memory limit while it exists. A text also has a limit of its own.
 
 use super::brief;
 use crate::fault::Result;

@@ -1,4 +1,5 @@
-//! The memory of an isolate while it is not running: its account with its garbage.
+//! Holds the memory state of an isolate (a separate heap) while it is not running: its byte counters, and its dropped
+//! values that are still to be freed.
 
 use super::{GARBAGE, Garbage, WorkList};
 use crate::memory::account::Account;

@@ -1,4 +1,5 @@
-//! The index of sets, maps and the symbol table: from the hash of a key to the row of the key.
+//! A hash index, which finds the row of a key in sets, maps and the symbol table, in few steps even if many hashes
+//! collide.
 //!
 //! Hashes are the same in every process, so an attacker can compute them and make keys that collide. Therefore no
 //! search probes more than [`slots::PROBES`] slots. An index that would need more is *flooded* and becomes a sorted

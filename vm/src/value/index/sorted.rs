@@ -1,4 +1,5 @@
-//! A sorted list in chunks, which replaces a table with too many collisions.
+//! A sorted list in chunks, which replaces a hash table that has too many collisions, so that searches stay
+//! logarithmic.
 //!
 //! Entries are sorted by hash, and those of one hash by the order of their keys, so a search compares keys only if
 //! hashes are equal, and no more than the logarithm of their number.

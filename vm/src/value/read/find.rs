@@ -1,4 +1,5 @@
-//! Searches text for text, within the budget: the text is read in windows, each of which is paid for first.
+//! Finds a substring in a string, paying for the work window by window, so that a long search ends at the program's
+//! work limit.
 
 use super::BYTES;
 use crate::fault::Result;

@@ -1,4 +1,5 @@
-//! Metered reading of strings and big integers of any length: reading is paid for first.
+//! Makes builtins pay, from the program's work budget, before they read strings and big integers, which may be of any
+//! length.
 
 mod find;
 mod graphemes;

@@ -1,5 +1,6 @@
-//! Hashes keys: equal keys ([`crate::value::relation::equal::same_key`]) hash equal, and a key has the same hash in
-//! every process, on every platform and in every build, so that the cost of a program depends only on the program.
+//! Hashes map keys and set members: equal keys hash equal, and a hash is the same on every platform, so that the cost
+//! of a program depends only on the program. It is also the same in every process and in every build.
+//! [`crate::value::relation::equal::same_key`] decides which keys are equal.
 //!
 //! A hash reads only the first few elements of the first few levels, so it takes bounded time for any value, however
 //! deep or shared. Equal keys hash equal. Different keys may collide, and an attacker can compute such keys: an index

@@ -1,4 +1,5 @@
-//! Sorts rows by keys in the natural order: stable, and without a panic for any keys.
+//! Sorts rows, given as index numbers, by keys in the natural order of values: stably, with fast paths for integer and
+//! string keys, and without a panic for any keys.
 //!
 //! The kinds of the keys are determined first. Integers are sorted as integers, strings by their first eight bytes
 //! first, short vectors of leaves item by item; only keys that hold collections or are long need comparisons that pay

@@ -1,4 +1,5 @@
-//! The hash function of texts.
+//! Hashes the text of strings and names in constant time, with the same result in every process and on every platform,
+//! for look-ups in maps and sets.
 
 use crate::value::string::SHORT_TEXT;
 

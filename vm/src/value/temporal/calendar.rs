@@ -1,4 +1,5 @@
-//! Parts of dates, and calendar arithmetic.
+//! Builds dates from their parts (year, month, day), reads the parts of a date, and does calendar arithmetic such as
+//! adding months.
 
 use super::{DateTime, Duration, LocalDate, MICROS_PER_MILLI, MILLIS_PER_DAY, civil};
 use jiff::Span;

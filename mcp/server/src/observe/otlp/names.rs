@@ -1,5 +1,5 @@
-//! Names of the exported attributes and duration metrics, and the buckets of the latter, in one table since their
-//! conventions are still in development.
+//! Names of the exported OpenTelemetry attributes and duration metrics, with histogram buckets, in one table because
+//! their conventions are still in development.
 //!
 //! `mcp.*`, `gen_ai.*`, `jsonrpc.*` and `error.*` are those of the OpenTelemetry semantic conventions for
 //! MCP and generative AI (<https://github.com/open-telemetry/semantic-conventions-genai>). `ptc.*` are our own.

@@ -1,4 +1,4 @@
-//! Bounds the spans that wait for the collector, and counts what becomes of them.
+//! Limits the OpenTelemetry spans that wait for export to the collector, and counts those that were written or dropped.
 
 use crate::observe::writer::SinkCounts;
 use opentelemetry_sdk::Resource;

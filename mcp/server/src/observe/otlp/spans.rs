@@ -1,4 +1,4 @@
-//! Makes the spans of a finished call from its record.
+//! Makes the OpenTelemetry spans of a finished tool call from its record.
 //!
 //! A call of a tool is a SERVER span. Below it is the run of its program (`ptc.run`), below that a CLIENT span for each
 //! upstream call. The time that a call waited for a person's approval is a span `ptc.wait` below it.

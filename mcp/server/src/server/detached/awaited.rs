@@ -1,4 +1,5 @@
-//! A request that waits for the end of a task, and meanwhile asks its client the task's questions.
+//! Answers a client's request once the MCP task that it waits for has ended, and meanwhile sends the client the
+//! questions of the task.
 
 use super::run::DetachedRun;
 use super::table::question_id;

@@ -1,5 +1,5 @@
-//! Answers the requests `tasks/…` of both revisions of MCP tasks, and decides which calls become tasks or get a
-//! `run_id`.
+//! Answers the `tasks/…` requests of both versions of MCP tasks, and decides which tool calls outlive their request: as
+//! a task, or under a `run_id` that the client polls.
 
 use super::awaited::AwaitedReply;
 use super::run::{DetachedRun, HandleKind};

@@ -1,4 +1,5 @@
-//! Calls that go on without their requests: tasks of MCP, in both of its forms, and runs of `lisp_run`.
+//! Lets tool calls outlive the requests that began them: as MCP tasks, in both versions of that feature, or as runs
+//! that clients await with the tool `lisp_run`.
 //!
 //! In 2025-11-25 a client asks for a task, and gets it at once. In the extension of 2026-07-28 the server makes one of
 //! a call that takes long, if the client knows tasks. For other clients such a call answers with a `run_id`.

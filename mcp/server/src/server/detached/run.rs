@@ -1,4 +1,4 @@
-//! The state of one call that goes on without its request: status, questions to its client, end, and the readers that
+//! The state of one tool call that outlives its request: status, questions to its client, outcome, and the readers that
 //! are notified of changes.
 
 use super::stored::StoredHandle;

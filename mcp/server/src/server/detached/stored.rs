@@ -1,5 +1,5 @@
-//! Stores calls that go on without their requests, restores them in a later process, and takes over those of nodes that
-//! have died.
+//! Stores tool calls that outlive their requests, so that a later process, or another node (server process) after a
+//! crash, can go on with them.
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, now_ms};
 use super::table::DetachedRuns;

@@ -1,4 +1,4 @@
-//! Holds the calls that go on without their requests, by owner and within limits: creates, finds, stores, cancels and
+//! Holds all tool calls that outlive their requests, by owner and within limits: creates, finds, stores, cancels and
 //! removes them.
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, Watcher, now_ms};

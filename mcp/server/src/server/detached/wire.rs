@@ -1,5 +1,5 @@
-//! Writes the JSON of MCP tasks (capabilities, states, results, notifications) for both forms: 2025-11-25, and the
-//! extension of 2026-07-28.
+//! Writes the JSON of MCP tasks (capabilities, states, results, notifications) for both versions of that feature: that
+//! of 2025-11-25, and the extension of 2026-07-28.
 
 use super::run::{DetachedRun, End, HandleKind, Status, View};
 use crate::answer::{Content, ToolAnswer};

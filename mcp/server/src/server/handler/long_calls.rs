@@ -1,5 +1,5 @@
-//! The part of the handler for calls that go on without their requests: it decides when they do, answers their
-//! requests, and resumes stored runs.
+//! Lets tool calls outlive their requests, as part of the message handler: decides when a call does, answers its
+//! request then, and resumes stored runs.
 
 use super::requested::RequestedCall;
 use super::{Handler, Ticket};

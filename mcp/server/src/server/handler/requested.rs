@@ -1,5 +1,5 @@
-//! A request to call a tool, with the state of its connection: version, log level, trace and client features by the
-//! rules of its protocol era.
+//! Reads the settings of a tool call (version, log level, trace, client features) from its request or its connection,
+//! as the MCP version of the client requires.
 
 use super::{Ticket, log_level};
 use crate::observe::OpenRecord;

@@ -1,4 +1,5 @@
-//! Subscriptions of clients: to changes of the tool list, and to the states of tasks.
+//! Reads which changes a client subscribes to with `subscriptions/listen` (the tool list, the states of tasks), and
+//! acknowledges them.
 
 use super::Handler;
 use crate::protocol::params::{Params, Wanted};

@@ -1,5 +1,5 @@
 //! Handles POST, GET and DELETE of the MCP path: checks headers, finds the session, dispatches the message, or relays
-//! it to another node.
+//! it to another node (server process with the same database).
 
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};

@@ -1,4 +1,5 @@
-//! Fairness between tenants over HTTP: while several tenants are active, the requests of a busy one yield.
+//! Keeps a busy tenant (client token) from slowing down the others over HTTP: its requests are delayed while several
+//! tenants are active.
 //!
 //! A tenant that has just sent more than a few requests waits for a permit, and yields once to whatever else
 //! has arrived. So a request of a quiet client waits for a few requests of a busy one, and not for all of them.

@@ -1,4 +1,5 @@
-//! Selects or makes the handler for a token by the servers that the token allows, and rebuilds and numbers tool lists.
+//! Finds or makes for each token a message handler that offers only the servers that the token allows, and rebuilds the
+//! tool lists of all handlers when tools change.
 //!
 //! There is one handler for all servers, and one for each set of servers that tokens are restricted to. A restricted
 //! handler has a runtime without the other servers, so nothing that answers a token can see more than the token allows.

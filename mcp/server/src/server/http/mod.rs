@@ -1,4 +1,4 @@
-//! The server over Streamable HTTP, for many clients. It has the same handler and gate as standard input.
+//! Serves MCP to many clients over Streamable HTTP. It uses the same handler and gate as standard input.
 //!
 //! # Layout
 //!

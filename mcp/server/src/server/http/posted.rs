@@ -1,5 +1,5 @@
-//! Runs the tool call of a POST: starts, resumes or awaits it, writes the response (JSON or an event stream), and
-//! cancels the call when the client has gone.
+//! Runs the tool call that an HTTP POST asks for: starts, resumes or awaits it, writes the response (JSON or an event
+//! stream), and cancels the call when the client has gone.
 
 use super::access::TokenHolder;
 use super::events::{QUIET, comment, event};

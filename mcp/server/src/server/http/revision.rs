@@ -1,5 +1,5 @@
-//! Determines from headers and body whether a request is of the handshake or the stateless era of MCP, and checks that
-//! both agree.
+//! Determines whether an HTTP request follows the MCP versions with an `initialize` handshake or the later stateless
+//! ones, and checks that its headers match its body.
 
 use super::guard::single_header;
 use super::reply::REVISION;

@@ -1,5 +1,5 @@
-//! Sessions of the handshake era over HTTP, under an id that the client repeats: the state that `initialize`
-//! negotiated, open requests, questions and streams.
+//! Keeps the sessions that clients begin with `initialize` over HTTP: under each session id the negotiated state, open
+//! requests, questions to the client, and streams.
 
 use super::handlers::ListVersion;
 use super::reply::SESSION;

@@ -1,5 +1,5 @@
-//! A call of a client that cannot be sent requests (2026-07-28): its response asks the client, and the run goes on when
-//! the client calls again with answers.
+//! Lets a tool call ask its client questions in MCP 2026-07-28, where servers send no requests: the response asks, and
+//! the client repeats the call with the answers.
 //!
 //! So one run has several requests. The one that waits is answered with the questions of an upstream.
 

@@ -1,4 +1,5 @@
-//! Requests of upstream servers to one client: queues them, and matches the client's answers.
+//! Queues the questions that upstream servers (MCP servers that programs call) ask one client, and matches the client's
+//! answers to them.
 //!
 //! An upstream's request waits here. The connection sends it, and passes the client's answer back.
 

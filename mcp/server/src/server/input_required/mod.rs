@@ -1,4 +1,5 @@
-//! Questions of upstream servers to our clients, while the clients' calls run.
+//! Passes questions of upstream servers (MCP servers that programs call) on to the client that made the call, and the
+//! client's answers back.
 //!
 //! - `client_requests`: the open questions of one client or call, and the answers to them.
 //! - `call`: a call of a client that cannot be sent requests (2026-07-28): its response asks, and the client

@@ -1,4 +1,5 @@
-//! Stores runs that wait for their clients to call again with answers (parked), each under an unguessable state.
+//! Holds runs that wait for answers of their clients (parked), each under an unguessable state that the client sends
+//! back with the answers.
 //!
 //! A state works once, for the same owner and the same call only.
 

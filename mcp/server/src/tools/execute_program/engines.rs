@@ -1,4 +1,5 @@
-//! Assigns Python engines to the owners of scripts, to isolate owners from each other.
+//! Gives each client (owner) a Python engine of its own, up to a limit, so that scripts of different clients are
+//! isolated from each other.
 //!
 //! Scripts of one engine come from one warm process. Up to `MOST_ENGINES` owners have an engine each, so a
 //! script that attacks its process only reaches its own owner.

@@ -1,4 +1,4 @@
-//! Sessions of Python scripts: namespaces that scripts of one owner share by `session_id`, with quotas and
+//! Sessions of Python scripts: namespaces that scripts of one client (owner) share by `session_id`, with quotas and
 //! expiry.
 
 use crate::tools::CallOwner;

@@ -1,5 +1,5 @@
-//! Makes the schema of an exposed export's arguments, checks the arguments of a call, and writes the program that
-//! passes them on.
+//! Makes the argument schema of a library function that is offered as a tool, checks the arguments of a call, and
+//! writes the program that calls the function.
 
 use super::object_of;
 use ptc_calls::tools::{Notation, UpstreamTool, check_arguments};

@@ -1,4 +1,5 @@
-//! Exports of preludes as tools of their own (`--expose`): a call runs a program that calls the export.
+//! Offers functions of preludes (Lisp libraries loaded before programs) as MCP tools of their own (`--expose`); each
+//! call runs a program that calls the function.
 
 mod arguments;
 

@@ -1,4 +1,5 @@
-//! The arguments of `lisp_debug`, checked in a fixed order.
+//! Parses and checks the arguments of the tool `lisp_debug`: whether the client asks for statistics, recent calls, or
+//! one call.
 
 use crate::protocol::Raw;
 use crate::redact;

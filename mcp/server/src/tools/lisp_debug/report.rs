@@ -1,4 +1,4 @@
-//! Answers of `lisp_debug`, made from the recorded calls.
+//! Builds the answers of the tool `lisp_debug` (statistics, recent calls, one call) from the recorded calls.
 
 use super::fit::{self, Answer};
 use super::question::{CallFilter, Question};

@@ -1,4 +1,5 @@
-//! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
+//! Parses and checks the arguments of the tool `lisp_eval` (program, context, output schema) in a fixed order, and
+//! reports the first fault.
 
 use crate::protocol::borrowed::{Raw, Text, present};
 use ptc_calls::limits::Limits;

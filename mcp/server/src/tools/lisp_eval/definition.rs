@@ -1,4 +1,4 @@
-//! The entry of `lisp_eval` in `tools/list`.
+//! Builds the entry of the tool `lisp_eval` in `tools/list`: its title, description, schemas and hints about effects.
 
 use super::description::description;
 use crate::tools::definition::output_schema;

@@ -1,5 +1,5 @@
-//! The interface to the runtime that runs, submits and resumes programs for `lisp_eval` and similar callers; tests
-//! replace it.
+//! The interface by which `lisp_eval` and similar tools have programs run, submitted or resumed; the runtime implements
+//! it, and tests replace it.
 
 use crate::tools::Cancel;
 use ptc_base::tasks::{self, TaskOwner};

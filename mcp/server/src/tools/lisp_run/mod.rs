@@ -1,5 +1,5 @@
-//! The tool `lisp_run`, with which a client that knows no tasks gets, awaits or cancels a call that outlives its
-//! request.
+//! The tool `lisp_run`, which gets, awaits or cancels a call that outlives its request, for clients that do not support
+//! MCP tasks.
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};

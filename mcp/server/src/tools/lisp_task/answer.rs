@@ -1,4 +1,4 @@
-//! Makes the client's answer from the result of a task.
+//! Builds the answer of the tool `lisp_task` from the outcome of a task, which a model has solved with programs.
 
 use super::TaskSettings;
 use super::request::TaskRequest;

@@ -1,5 +1,5 @@
-//! A stand-in for a model without an API key: the server starts without it, and each request returns the
-//! error.
+//! Stands in for the model of `lisp_task` when its API key is missing: the server starts all the same, and each request
+//! to the model returns the error.
 
 use async_trait::async_trait;
 use ptc_agent::{Llm, LlmError, LlmReply, LlmRequest};

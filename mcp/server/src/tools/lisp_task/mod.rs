@@ -1,5 +1,5 @@
-//! The tool `lisp_task`: a model of the server solves a task in natural language with programs over the
-//! servers (`--agentic`).
+//! The tool `lisp_task` (`--agentic`), which solves a task given in natural language: a model that the server calls
+//! writes programs over the configured servers.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! Records the prompts of a task's model, for traces.
+//! Records the prompts that a `lisp_task` call sends to its model, for traces of the call.
 
 use async_trait::async_trait;
 use ptc_agent::{Llm, LlmError, LlmReply, LlmRequest};

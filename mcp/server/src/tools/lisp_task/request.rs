@@ -1,4 +1,4 @@
-//! The arguments of `lisp_task`, checked in the order in which faults are reported.
+//! Parses and checks the arguments of the tool `lisp_task` (task, context, constraints), and reports the first fault.
 
 use super::constraints::Constraints;
 use serde_json::{Map, Value};

@@ -1,4 +1,5 @@
-//! The summary of the configured servers in the description of `lisp_task`.
+//! Provides the summary of the configured servers in the description of the tool `lisp_task`, written by the operator
+//! or generated from the tool lists.
 
 use crate::tools::catalog::CatalogMode;
 use ptc_calls::tools::{Catalog, CatalogServer, UpstreamTool};

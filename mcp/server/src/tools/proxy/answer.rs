@@ -1,4 +1,5 @@
-//! Builds the answers of `proxy-dispatch`. Each is the outcome of a run, because outcomes are redacted.
+//! Builds the answers of the tool `proxy-dispatch`, through which clients that write no programs call the tools of
+//! other servers. Each is the outcome of a run, because outcomes are redacted.
 //!
 //! An answer is the result of the call itself: `content`, and the members that the tool's document names. No
 //! value is in both, because clients count the bytes that they read.

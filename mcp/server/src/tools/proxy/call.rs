@@ -1,5 +1,5 @@
-//! The action `call`: finds the server that has a tool, calls the tool through the same broker as programs, and answers
-//! with its result.
+//! The action `call` of the tool `proxy-dispatch`: finds the server that has a tool, calls the tool under the same
+//! policy and limits as programs, and answers with its result.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};

@@ -1,4 +1,5 @@
-//! The configured servers as `proxy-dispatch` names, finds and lists them: connections, each with an alias and an id.
+//! Names, finds and lists the configured servers for the tool `proxy-dispatch`, which calls them connections and gives
+//! each an alias and an id.
 
 use ptc_calls::tools::UpstreamTool;
 use ptc_engine::{Runtime, ServerStatus};

@@ -1,4 +1,4 @@
-//! The argument fields of `proxy-dispatch`, as one table for both schema and checks.
+//! Defines the arguments of the tool `proxy-dispatch` in one table, from which both its schema and its checks are made.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,5 @@
-//! The actions `list` and `search`, which show connections and tools.
+//! The actions `list` and `search` of the tool `proxy-dispatch`, which show the configured servers (connections) and
+//! their tools.
 
 use super::answer::ProxyAnswer;
 use super::connection::{self, Connection, Shown, tool_entry};

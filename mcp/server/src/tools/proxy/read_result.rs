@@ -1,4 +1,5 @@
-//! The action `readresult`, which reads parts of a retained result by its name. It opens no other files.
+//! The action `readresult` of the tool `proxy-dispatch`, which reads parts of a result that was too large to return and
+//! is kept in a file. It opens no other files.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::CallFields;

@@ -1,5 +1,5 @@
-//! Spilled results that `proxy-dispatch` retains for clients; only the client that made a call can name its
-//! result.
+//! Keeps track of results of `proxy-dispatch` that were too large to return (spilled to files), so that only the client
+//! that made a call can read its result.
 
 use crate::tools::{CallContext, CallOwner, SessionTag};
 use ptc_base::spill::{Spilled, names_in};

@@ -1,4 +1,5 @@
-//! Makes answers of proxied calls, spills large results to files, and reads arguments from files and retained results.
+//! Decides whether `proxy-dispatch` returns a result or keeps it in a file, because of its size or on request, and
+//! reads arguments of calls from files.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;

@@ -1,4 +1,4 @@
-//! Converts results to TOON, which takes fewer tokens, and back.
+//! Converts JSON results to TOON, a notation that costs a model fewer tokens, and back.
 
 use ptc_base::spill::TopLevel;
 use ptc_engine::broker::{PayloadValue, looks_like_json};

@@ -1,4 +1,5 @@
-//! Reads the arguments of session tools. Messages of faults never repeat a client's value.
+//! Parses the arguments of the session tools (`lisp_session_…`), and reports those that are unknown or of the wrong
+//! type. Messages of faults never repeat a client's value.
 
 use super::fault::SessionFault;
 use crate::protocol::Raw;

@@ -1,4 +1,5 @@
-//! The tool `lisp_session_eval`, which runs a program in a session.
+//! The tool `lisp_session_eval`, which runs a program in a session, with the values that earlier programs have defined
+//! there.
 
 use super::arguments::Fields;
 use super::fault::{SessionFault, SessionReason};

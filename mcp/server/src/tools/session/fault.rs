@@ -1,4 +1,4 @@
-//! Why calls of session tools fail.
+//! Defines the errors with which calls of the session tools (`lisp_session_…`) fail, as clients see them.
 
 /// Why a call of a session tool failed.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The session tools (`--sessions`), with which programs build on each other.
+//! The session tools (`--sessions`), which let a program use the values that earlier programs have defined.
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! Preludes of sessions: versions from a store, frozen at the start of a session, and the right to write new
-//! ones.
+//! Decides which preludes (Lisp libraries) from a store a session uses, in versions fixed for its whole life, and
+//! whether its programs may write new ones.
 
 use super::arguments::Fields;
 use super::fault::SessionFault;

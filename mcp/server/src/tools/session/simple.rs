@@ -1,4 +1,5 @@
-//! The session tools that run no program: start, list, inspect, forget, close, and the list of preludes.
+//! The session tools that run no program: they start, list, inspect, clear and close sessions, and list the available
+//! preludes (Lisp libraries).
 
 use super::arguments::Fields;
 use super::fault::SessionFault;

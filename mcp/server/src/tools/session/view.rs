@@ -1,4 +1,4 @@
-//! Renders the contents of a session for the answers of session tools and for the page.
+//! Renders the contents of a session for the answers of the session tools and for the web page (`--ui`).
 
 use super::ok;
 use super::table::OpenSession;

@@ -1,5 +1,5 @@
-//! Asks a person to log in while a call waits: shows an address of this machine, and waits until the browser comes
-//! back.
+//! Asks a person to log in while a tool call waits: shows a local link that starts the login, and waits until the
+//! browser comes back.
 
 use super::code::AddressReader;
 use crate::oauth::OAuthFault;

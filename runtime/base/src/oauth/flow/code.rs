@@ -1,4 +1,4 @@
-//! The login of a person with a browser by authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
+//! Logs a person in through a browser, by the OAuth authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9207).
 
 use crate::net::Url;
 use crate::oauth::account::LoginId;

@@ -1,4 +1,4 @@
-//! The login of a person on another device: a short code that is typed there (RFC 8628).
+//! Logs a person in on another device, where they type a short code (OAuth device authorization, RFC 8628).
 
 use super::code::LoginSummary;
 use crate::oauth::OAuthFault;

@@ -1,4 +1,5 @@
-//! The ways to a new login: by a browser, on another device, on request while a call waits, or without a person.
+//! The OAuth flows that make a new login: in a browser, on another device, on request while a call waits, or without a
+//! person.
 //!
 //! - [`asking`]: a person is asked while a call waits.
 //! - [`code`]: a person with a browser; [`loopback`]: receives the browser's answer. [`device`]: a person with another

@@ -1,4 +1,5 @@
-//! The steps that begin each login: the server is asked, its authorization server found, scopes and client chosen.
+//! The steps with which every OAuth login begins: find the authorization server of an upstream server, then choose
+//! scopes and client.
 
 use crate::net::{AddressClass, Headers, Method};
 use crate::oauth::OAuthFault;

@@ -1,5 +1,5 @@
-//! Logins without a person: the client itself has access (client credentials), or an identity provider vouches for the
-//! person (MCP enterprise-managed authorization).
+//! Logs in without a person: as the client itself (client credentials), or through an identity provider that vouches
+//! for the person (MCP enterprise-managed authorization).
 
 use crate::oauth::OAuthFault;
 use crate::oauth::account::LoginId;

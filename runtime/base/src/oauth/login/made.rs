@@ -1,4 +1,4 @@
-//! Makes the stored form of a login from new tokens.
+//! Builds the login record that is stored from newly issued OAuth tokens, after a new login or a renewal.
 
 use super::Inner;
 use crate::net::AddressClass;

@@ -1,5 +1,5 @@
-//! The login at one server: gives the token of each request, handles refusals (401, 403), obtains tokens without a
-//! person, and forgets the login.
+//! The OAuth login at one server: supplies the token of each request, handles refusals (401, 403), obtains tokens
+//! without a person, and forgets the login.
 //!
 //! - `renewal`: renews the login, once for all that need it. `made`: the stored form of new tokens.
 //!

@@ -1,4 +1,5 @@
-//! Renews the login at one server, once for all that need it, and stores new tokens before they are used.
+//! Renews the OAuth tokens of a server once for all requests that need them, and stores new tokens before they are
+//! used.
 //!
 //! Who renews holds the turn of the process and the lock of the login, and reads the store again first: another process
 //! may have been faster, and a server that detects the second use of a refresh token revokes the login. No failure

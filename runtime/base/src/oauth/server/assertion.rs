@@ -1,5 +1,5 @@
-//! Reads the private key of a client, and signs its assertions (RFC 7523) as JSON Web Tokens with the algorithm of the
-//! key.
+//! Reads the private key of an OAuth client, and signs with it the JSON Web Tokens that authenticate the client at an
+//! authorization server (RFC 7523).
 
 use crate::oauth::{OAuthFault, random};
 use crate::secrets::{Credential, SecretRegistry};

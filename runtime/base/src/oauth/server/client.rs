@@ -1,5 +1,5 @@
-//! The client that `ptc` is at one authorization server: configured, described by a document, or registered; and how it
-//! authenticates there.
+//! The OAuth identity of `ptc` at one authorization server: how it gets a client id (configured, described by a
+//! document, or registered), and how it authenticates.
 
 use crate::oauth::OAuthFault;
 use crate::oauth::server::assertion::SigningKey;

@@ -1,5 +1,5 @@
-//! Finds the authorization server of a resource: metadata of the resource (RFC 9728), then metadata of the server
-//! (RFC 8414, OpenID Connect Discovery).
+//! Finds the OAuth authorization server of an upstream server by the upstream's metadata (RFC 9728), then reads that
+//! server's own metadata (RFC 8414, OpenID Connect Discovery).
 
 use crate::net::Url;
 use crate::oauth::OAuthFault;

@@ -1,5 +1,5 @@
-//! Requests to authorization servers, bounded in size and time; addresses that a server names must have https, unless
-//! plain http is local or configured.
+//! Sends HTTP requests to authorization servers with limits of size and time, and only to `https` addresses unless
+//! plain `http` is local or configured.
 
 use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, StatusCode, Url, is_loopback};
 use crate::oauth::OAuthFault;

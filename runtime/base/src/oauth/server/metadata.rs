@@ -1,4 +1,4 @@
-//! The documents in which resources and authorization servers describe themselves (RFC 9728, RFC 8414, OpenID
+//! Deserializes the metadata documents of OAuth resources and authorization servers (RFC 9728, RFC 8414, OpenID
 //! Connect Discovery). Members that are not needed are not read.
 
 use crate::oauth::OAuthFault;

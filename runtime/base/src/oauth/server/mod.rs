@@ -1,4 +1,4 @@
-//! Authorization servers: how they are found, which client `ptc` is there, and requests for tokens.
+//! Talks to OAuth authorization servers: discovers them, registers `ptc` as a client, and requests tokens.
 //!
 //! - [`discovery`]: from a resource to its authorization server. [`metadata`]: the documents of both.
 //! - [`client`]: the client at one server, and its registration. [`assertion`]: how it signs.

@@ -1,5 +1,5 @@
-//! Requests to a token endpoint, or to one that authenticates clients in the same way, and the tokens in the answers
-//! (RFC 6749, section 5).
+//! Requests tokens from the token endpoint of an OAuth authorization server, and parses the answers (RFC 6749, section
+//! 5). Other endpoints that authenticate clients in the same way are asked here too.
 
 use crate::net::StatusCode;
 use crate::oauth::OAuthFault;

@@ -1,5 +1,6 @@
-//! Stores logins by a Docker credential helper (`docker-credential-NAME get|store|erase`): the keyrings of macOS, Windows,
-//! GNOME and KDE, and `pass`, without code of their own here.
+//! Stores OAuth logins in the system's keyring through a Docker credential helper, a program that is run as
+//! `docker-credential-NAME get|store|erase`. The keyrings of macOS, Windows, GNOME and KDE, and `pass`, need no code
+//! of their own here.
 
 use super::{LoginKey, OAuthFault};
 use serde_json::{Value, json};

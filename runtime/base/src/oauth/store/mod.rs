@@ -1,5 +1,5 @@
-//! Stores logins in files that this user alone can read, one each, or in the keyring of the system, with one lock each
-//! between processes.
+//! Stores each OAuth login in a file that only this user can read, or in the system's keyring, under a lock that keeps
+//! two processes from renewing it at once.
 //!
 //! - [`stored`]: one login as it is stored. [`helper`]: stores it in the keyring of the system, by a program.
 

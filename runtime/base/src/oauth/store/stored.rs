@@ -1,4 +1,5 @@
-//! One login as it is stored: client, tokens, and when they expire.
+//! Defines the stored form of one OAuth login (its client, its tokens, and when they expire), and decides when its
+//! token is to be renewed.
 
 use crate::net::AddressClass;
 use crate::oauth::account::LoginId;

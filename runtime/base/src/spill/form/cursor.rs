@@ -1,5 +1,5 @@
-//! Walks through a file of JSON in pieces: visits members and items, skips values and returns their ranges, copies or
-//! decodes parts.
+//! Parses JSON from a file in pieces, so that a large result is never in memory as a whole: visits members and items,
+//! skips values, copies or decodes parts.
 
 use crate::spill::store::SpillError;
 use crate::tasks::StopFlag;

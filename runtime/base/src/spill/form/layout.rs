@@ -1,5 +1,5 @@
-//! Lays JSON out in lines: the same JSON, with one line for each part that is not too long. A list of rows
-//! gets one row per line.
+//! Reformats JSON into lines, so that a large result can be read and searched by line: each part that is short enough
+//! gets one line. A list of rows gets one row per line.
 
 use super::FormFault;
 use crate::spill::store::SpillError;

@@ -1,4 +1,5 @@
-//! Locates a tool's result in the raw message of a server.
+//! Finds the byte range of a tool's result in the raw JSON-RPC message of its server, which is too large for memory
+//! and stored in a file.
 
 use super::cursor::Cursor;
 use std::ops::Range;

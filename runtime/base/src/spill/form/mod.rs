@@ -1,4 +1,4 @@
-//! Converts a result as a server sent it to a readable file without secrets.
+//! Converts a large result, stored in a file as its server sent it, to a readable file without secrets.
 //!
 //! JSON on one line is laid out (`layout`): it stays the same JSON, and small parts stay on one line, so that
 //! rows are lines. Text stays as it is.

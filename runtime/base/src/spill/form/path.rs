@@ -1,4 +1,5 @@
-//! Finds parts of spilled JSON by path: `$.items[0].name`, `$['a b']`, `$[2:5].id`, `$.rows[*].n`.
+//! Finds parts of a large JSON result in a file by a path, in a subset of JSONPath: `$.items[0].name`, `$['a b']`,
+//! `$[2:5].id`, `$.rows[*].n`.
 //!
 //! A path has those steps of JSONPath (RFC 9535) that a single pass can follow without storing anything:
 //! members by name, and items by number, by range or all. There are no filters, no recursive descent, and no

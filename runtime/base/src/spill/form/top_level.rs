@@ -1,4 +1,5 @@
-//! Reads the kind and first keys of the outermost value of a spilled result.
+//! Determines whether a large result in a file is a JSON object or list, and its first keys, to describe the file to a
+//! program or client.
 
 use super::cursor::Cursor;
 

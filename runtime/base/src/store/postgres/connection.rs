@@ -1,5 +1,5 @@
-//! The connection of a store to its database: executes statements, receives notifications, and connects again after a
-//! loss. All operations share it: each is one statement, and statements that are under way together are pipelined.
+//! Manages the store's connection to PostgreSQL: executes statements, receives notifications, and connects again after
+//! a loss. All operations share it: each is one statement, and statements that are under way together are pipelined.
 
 use super::messages::{self, Assembly};
 use super::{StoreError, Value, failed, unavailable};

@@ -1,4 +1,5 @@
-//! A queue of lines in the database, which any number of processes work on: `ptc batch --farm`.
+//! Implements a job queue in PostgreSQL, from which any number of processes take lines of input to work on
+//! (`ptc batch --farm`).
 //!
 //! A worker takes lines for some time and renews that; the lines of a worker that has died are taken by others. So a line
 //! can be worked on more than once, and its first answer counts.

@@ -1,4 +1,4 @@
-//! Splits messages between processes that share a database into notifications of PostgreSQL, and joins them again on
+//! Splits messages between processes into PostgreSQL notifications, which are limited in size, and joins them again on
 //! arrival. A notification holds less than 8,000 bytes. All of a message are sent by one statement: they arrive in
 //! order, with no other ones of their sender in between.
 

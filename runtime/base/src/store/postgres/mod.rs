@@ -1,4 +1,4 @@
-//! A store in PostgreSQL, which many nodes share.
+//! Implements the store for persistent state in PostgreSQL, so that several ptc servers (nodes) share it.
 //!
 //! Every operation is one statement, so it is atomic without a transaction that could stay open, and a node that stops
 //! between two steps holds nothing. Time is that of the database: clocks of nodes do not matter. A lease that another

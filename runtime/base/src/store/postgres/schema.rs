@@ -1,4 +1,4 @@
-//! The tables of a store in PostgreSQL, and their migrations.
+//! Creates and migrates the PostgreSQL tables in which the store keeps its state.
 
 use super::{StoreError, failed, unavailable};
 use tokio_postgres::Client;

@@ -1,4 +1,5 @@
-//! Stores the journals of runs as logs under leases, so that a run that is interrupted goes on in another process.
+//! Stores the journal of a run (its inputs, calls and answers) as a log under a lease, so that another process can go
+//! on with an interrupted run.
 //!
 //! A journal is in memory until the run is about to change something, or waits for a person. From then on it is a log of
 //! a store. A record that a call has to wait for is on the disk before the call leaves; answers follow without a wait, and

@@ -1,5 +1,5 @@
-//! What the processes that share a store have in common: messages to each other, values that each may change, and
-//! secrets.
+//! Coordinates the processes that share a store: messages between them, atomic changes of shared values, and a common
+//! secret.
 
 use super::DurableRuns;
 use ptc_base::store::StoreError;

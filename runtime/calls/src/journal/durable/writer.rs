@@ -1,4 +1,5 @@
-//! The task that writes the logs of runs to their store, tries again while the store is away, and renews leases.
+//! Writes the journals of runs to the store in a background task, which retries while the store is unavailable and
+//! renews the lease on each run.
 
 use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
 use futures_util::stream::{self, StreamExt};

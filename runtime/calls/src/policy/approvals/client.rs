@@ -1,4 +1,4 @@
-//! Asks the user of a run's client for an approval, by a form (elicitation).
+//! Asks the user of the MCP client that started a run to approve tool calls, by a form (elicitation).
 
 use super::form::{Approver, Form};
 use super::{ApprovalAnswer, Said};

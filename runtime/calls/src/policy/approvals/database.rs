@@ -1,5 +1,5 @@
-//! Stores questions about calls, and their answers, in the database that nodes share: any node, and `ptc approvals`,
-//! sees those of all.
+//! Stores the questions by which people approve tool calls, and the answers, in the database of several ptc servers:
+//! each of them, and `ptc approvals`, sees all.
 
 use super::list::{AnswerText, WaitingQuestion, now};
 use crate::journal::DurableRuns;

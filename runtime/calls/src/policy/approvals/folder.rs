@@ -1,4 +1,5 @@
-//! Stores questions about calls, and their answers, as files for the processes of one user.
+//! Stores the questions by which a person approves tool calls, and the answers, as files that the processes of one
+//! user share.
 //!
 //! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user. Both files repeat the id.
 

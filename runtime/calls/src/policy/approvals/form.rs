@@ -1,5 +1,5 @@
-//! A question as it is put to a person, about calls that are alike or about a whole program; and what an approver has
-//! approved.
+//! Defines the question that a person gets when tool calls need approval (its text and its calls), and the approval
+//! that comes back. It is about calls that are alike, or about a whole program.
 
 use super::question::{Question, text};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The list of questions that wait for an answer by `ptc approvals` or a web page: in a folder of the user, or in the
-//! database that nodes share.
+//! Publishes questions about tool calls in a list that people answer with `ptc approvals` or a web page, in a folder
+//! of the user or a shared database.
 //!
 //! Ids are unpredictable. An answer repeats the id and the digest of the arguments, so it cannot count for another question.
 //! The first answer is the only one.

@@ -1,4 +1,5 @@
-//! Asks a person about calls, and remembers answers for as long as their rules say.
+//! Asks a person to approve tool calls that a policy does not allow by itself, and remembers answers for as long as
+//! its rules say.
 //!
 //! An answer is bound to one call: run, server, tool, digest of the arguments, digest of the tool's text, version of the
 //! policy. It is used once. Questions of one run that are alike (same tool, same rule) and come together are one question,

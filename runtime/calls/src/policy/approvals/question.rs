@@ -1,4 +1,5 @@
-//! What a person is asked about a call, and what the answer is bound to.
+//! Composes the question by which a person approves a tool call, and binds the answer to exactly that call: tool,
+//! arguments, version of the policy.
 
 use crate::tools::visible::{literal, shown_name, visible};
 use crate::tools::{CallTarget, UpstreamTool};

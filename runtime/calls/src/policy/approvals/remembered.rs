@@ -1,4 +1,5 @@
-//! Remembers approvals that count for further calls of a run or a session, and finds the one for a call.
+//! Remembers approvals of tool calls that also count for later calls of the same run or session, and finds the one
+//! that covers a call.
 
 use super::question::{AskRule, Binding, Remember};
 use crate::run::account::RunAccount;

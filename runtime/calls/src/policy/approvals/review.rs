@@ -1,4 +1,5 @@
-//! Asks about a whole program before its first call: one question in place of one for each call.
+//! Asks a person about all tool calls of a program at once, before its first call, in place of one question for each
+//! call.
 //!
 //! The question lists the calls that stand in the text of the program. An approval counts once for each of them, for
 //! exactly the arguments that it shows. Calls with computed arguments are asked about when they are made, unless the

@@ -1,4 +1,4 @@
-//! Asks a service over HTTP for an approval, and waits until it answers with the decision of a person.
+//! Asks a service over HTTP to approve tool calls, and waits until it answers with the decision of a person.
 
 use super::form::{Approver, Form};
 use super::{ApprovalAnswer, Said, name_of};

@@ -1,5 +1,5 @@
-//! Reads conditions on the arguments of a call (a JSON pointer, and tests of the values at it), and decides whether a
-//! call meets them.
+//! Parses the conditions of policy rules on the arguments of a call (a JSON pointer, and tests of the values at it),
+//! and evaluates them.
 //!
 //! # Layout
 //! - this file: conditions; `arguments`: the arguments, and the values at a pointer

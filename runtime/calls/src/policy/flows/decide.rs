@@ -1,5 +1,5 @@
-//! Decides about the data flows into a call, by the plan of its program, labels on values, or the answers that came
-//! before.
+//! Decides whether data may flow into a tool call, by static analysis of the program, labels on values, or the answers
+//! that came before.
 
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};

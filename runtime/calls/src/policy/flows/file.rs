@@ -1,4 +1,4 @@
-//! Reads `[labels]`, `[[flow]]` and `flows` of a policy file.
+//! Parses the data-flow rules of a policy file: its `[labels]` and `[[flow]]` tables, and its key `flows`.
 
 use super::labels::{Label, LabelSet, Labels};
 use super::rules::{FlowRule, FlowRules};

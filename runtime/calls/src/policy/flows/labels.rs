@@ -1,4 +1,5 @@
-//! Labels of sources: which answers, context keys and names carry which label.
+//! Assigns the labels of a policy file, such as `private` and `untrusted`, to data by where it comes from: tool,
+//! context or session.
 
 use crate::policy::pattern::{Exactness, RulePattern};
 use crate::policy::rules::Position;

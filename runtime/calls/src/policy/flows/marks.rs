@@ -1,5 +1,5 @@
-//! Remembers for each session which tools have answered, and which answers were shown to the model that writes its
-//! programs.
+//! Remembers which tools have answered in a session, and which answers its model has seen, so that data-flow rules
+//! count what earlier programs got.
 
 use super::decide::Tainted;
 use super::labels::UNKNOWN_SOURCE;

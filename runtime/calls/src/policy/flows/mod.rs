@@ -1,4 +1,5 @@
-//! Decides about data flows: which labels data carries, and which data may go where.
+//! Enforces the data-flow rules of policies: labels data by where it comes from, and decides into which tool calls it
+//! may go.
 //!
 //! A program in PTC-Lisp has a plan ([`ptc_compiler::flows`]), made before it runs: a call that no rule is about is
 //! made as if there were no labels. A call with a flow that a rule denies or asks about is decided by the plan and by

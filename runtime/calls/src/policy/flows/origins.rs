@@ -1,4 +1,4 @@
-//! Where the arguments of one call come from, as a run with labels on values finds it.
+//! Finds which labels an argument of a tool call carries, in a run that tracks from which answers each value comes.
 
 use super::labels::{LabelSet, Labels, UNKNOWN_SOURCE};
 use crate::tools::glob;

@@ -1,4 +1,5 @@
-//! The flow rules of a policy file, and their verdict about one flow of labeled data into a part of a call.
+//! Applies the data-flow rules of a policy file: gives the verdict about labeled data that reaches a part of a tool
+//! call.
 
 use super::labels::{LabelSet, Labels, names};
 use super::standard;

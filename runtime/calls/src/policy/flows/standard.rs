@@ -1,4 +1,5 @@
-//! Recognizes arguments that say where something goes or what is touched, for the rules that `flows = "standard"` adds.
+//! Recognizes arguments that say where something goes or what is touched (recipient, URL, path, amount), for the
+//! data-flow rules of `flows = "standard"`.
 
 use super::rules::{Place, Sink, same_key};
 use serde_json::Value as Json;

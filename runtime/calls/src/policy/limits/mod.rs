@@ -1,5 +1,5 @@
-//! Limits over many calls (calls a minute, sums of an argument a day): reads them, computes what a call uses, and
-//! counts the uses.
+//! Enforces the limits of a policy over many calls, such as calls a minute or the sum of an argument a day: parses
+//! them, and counts what each call uses.
 //!
 //! # Layout
 //! - this file: limits as they are written, and what one call uses of them; `book`: the uses of all calls

@@ -1,5 +1,5 @@
-//! The clock of a run, which stands still while the run waits for servers that start or for a person: such waits are
-//! not the program's time.
+//! Measures the time of a run for its deadline, without the time in which it waits for servers that start or for a
+//! person.
 
 use ptc_base::sync::Locked;
 use std::sync::Mutex;

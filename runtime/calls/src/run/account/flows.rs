@@ -1,4 +1,5 @@
-//! The data flows of one run: the plan of its program, and which servers and tools have answered it.
+//! Records what data may have reached a run, for data-flow rules: the static analysis of its program, and which tools
+//! have answered it.
 
 use ptc_base::sync::Locked;
 use ptc_compiler::flows::FlowPlan;

@@ -1,4 +1,5 @@
-//! What the text of a run's program shows of its calls, for a question to a person before the first one leaves.
+//! Holds the tool calls that the text of a run's program shows, so that a person can approve them before the first one
+//! is sent.
 
 use ptc_compiler::flows::FlowPlan;
 use std::any::Any;

@@ -1,4 +1,5 @@
-//! Who makes a call (front end, token, scopes), and the patterns with which rules of a policy name such callers.
+//! Identifies the caller of a tool (front end, token, scopes), and matches it against the patterns by which policy
+//! rules name callers.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Tables of limits, from which flags, help and environment variables are made.
+//! Defines the table form in which limits are declared, from which flags, help and environment variables are
+//! generated.
 
 /// Makes a struct with a field for each row, and its [`LimitTable`].
 #[macro_export]

@@ -1,4 +1,5 @@
-//! The record of one upstream call, with the reason if it failed.
+//! Defines the record of one tool call in the outcome of a run: duration, bytes, policy decision, and the reason if it
+//! failed.
 
 use super::effect::Effect;
 use super::ruling::PolicyRuling;

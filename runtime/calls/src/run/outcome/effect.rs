@@ -1,4 +1,4 @@
-//! What a tool may do: read, write, or neither is known.
+//! Classifies what a tool may do (read, write, or unknown), for decisions such as whether a call may be repeated.
 
 /// What a tool may do: set with `HostTool::effect`, or read from the annotations of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The decision of a policy about one call, as records show it.
+//! Represents the decision of a policy about one tool call (allow, ask or deny, by which rule), as records of calls
+//! show it.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};

@@ -1,5 +1,5 @@
-//! The catalog: an immutable snapshot of the tools of all servers, for front ends, discovery and the
-//! compiler.
+//! Defines the tool catalog, an immutable snapshot of the tools of all servers, for front ends, the compiler, and
+//! programs that look tools up.
 //!
 //! Readers take a snapshot; writers (the owners of the upstreams) publish the next one. Names are sorted, so
 //! everything rendered from a snapshot is the same in every run.

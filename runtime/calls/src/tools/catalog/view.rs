@@ -1,4 +1,4 @@
-//! Restricted views of the catalog, for callers that may use only some of the servers.
+//! Restricts the tool catalog for callers that may use only some of the servers.
 
 use super::Catalog;
 use ptc_base::sync::Locked;

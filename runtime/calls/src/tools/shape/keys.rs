@@ -1,4 +1,5 @@
-//! Tells keys that are names, such as `created_at`, from keys that may be data: numbers, addresses, tokens.
+//! Distinguishes keys of results that are field names, such as `created_at`, from keys that may be data (numbers,
+//! addresses, tokens) and must not be remembered.
 //!
 //! A key that is data says something about the result, so when in doubt it counts as data. The rules go by the look of
 //! identifiers: few and short words of letters that can be spoken, and few digits.

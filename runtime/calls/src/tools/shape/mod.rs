@@ -1,4 +1,5 @@
-//! The shape of results of a tool: which keys and types they have, and never a value.
+//! Learns the shape of a tool's results (their keys and types, never values) from results that were seen, for tools
+//! without an output schema.
 //!
 //! A shape describes a set of values. `Shape::join` gives the shape of both sets. It is associative and
 //! commutative, so results can be looked at in any order, by several processes. Shapes are bounded (`Learned`).

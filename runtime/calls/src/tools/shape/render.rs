@@ -1,4 +1,4 @@
-//! Shapes as text, in the notation of signatures.
+//! Renders the observed shape of a tool's results as text, in the notation of signatures: `[{:id int :note string?}]`.
 
 use super::{Items, Learned, Lengths, MapShape, Scalars, Shape};
 use crate::tools::key::key;

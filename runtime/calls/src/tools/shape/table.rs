@@ -1,4 +1,4 @@
-//! Recognizes texts that are tables or lines of JSON, so that a program knows how to take them apart.
+//! Detects tool results that are textual tables or lines of JSON, so that a program knows how to parse them.
 
 use super::keys::is_heading;
 use super::observe::Look;

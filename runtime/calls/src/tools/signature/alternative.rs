@@ -1,4 +1,5 @@
-//! One alternative of a schema, reduced to members and limits: reads it from keywords, and intersects it with another.
+//! Reduces one alternative of a JSON Schema to members and limits, and intersects it with another, so that it can be
+//! written as a signature.
 
 use super::types::TypeId;
 use crate::schema::{member, type_of};

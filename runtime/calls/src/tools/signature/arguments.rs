@@ -1,4 +1,4 @@
-//! The arguments of a tool, merged from all alternatives of its schema, and their descriptions.
+//! Collects the arguments of a tool, merged from all alternatives of its JSON Schema, and their descriptions.
 
 use super::alternative::{Demand, Plain};
 use super::variants::Variants;

@@ -1,4 +1,5 @@
-//! How much a signature says: levels, and what is written of optional members.
+//! Defines how much a tool's signature shows of deep levels and optional members, so that a long signature can be
+//! shortened step by step.
 
 /// Depth limit; deeper values are shown by their type only.
 pub(super) const DEEPEST: usize = 8;

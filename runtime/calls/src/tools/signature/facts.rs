@@ -1,4 +1,4 @@
-//! Writes what a signature says of a value besides its type: allowed values, bounds, excluded values.
+//! Writes the constraints of a value in a tool's signature, next to its type: allowed values, bounds, excluded values.
 
 use super::alternative::Plain;
 use super::detail::Content;

@@ -1,4 +1,5 @@
-//! Turns schemas into signatures and example arguments.
+//! Renders the JSON Schema of a tool as a compact signature and example arguments, for models and people that write
+//! programs.
 //!
 //! # Layout
 //! - `typed`: signatures; `example`: example arguments; `docstring`: parameters in descriptions

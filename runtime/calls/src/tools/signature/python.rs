@@ -1,4 +1,4 @@
-//! Signatures of tools in the notation of Python.
+//! Writes the signature of a tool as that of a Python function, with type hints and defaults, for authors of scripts.
 
 use super::alternative::{Constraint, Demand, Plain};
 use super::arguments::{Argument, Explanations, MOST_LOOKED_AT, merged};

@@ -1,4 +1,5 @@
-//! Finds in a description what its schema does not say: the allowed values of a string, and that a string holds JSON.
+//! Extracts from the prose of a parameter's description what its schema does not say: the allowed values of a string,
+//! and that a string holds JSON.
 //!
 //! Descriptions are prose, so only clear ones count: better no hint than a wrong one.
 

@@ -1,4 +1,5 @@
-//! Finds the named types of a document that a signature writes once: those that repeat or contain themselves.
+//! Finds the subschemas of a tool's schema that its signature defines once by name, because they are used repeatedly or
+//! contain themselves.
 
 use super::alternative::{Constraint, Plain};
 use super::types::TypeId;

@@ -1,4 +1,4 @@
-//! Turns JSON Schemas into typed signatures, which suffice to write a valid call:
+//! Renders the JSON Schemas of a tool as short typed signatures, which suffice to write a valid call. An example:
 //!
 //! ```text
 //! {:path string :mode "text"|"base64"? = "text" :lines [integer<1..>]<..10>? :filter {:since string<date>|null?}?}

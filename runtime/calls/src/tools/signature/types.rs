@@ -1,4 +1,5 @@
-//! Names the schemas of a document that references lead to.
+//! Finds the subschemas that the references (`$ref`) of a JSON Schema lead to, and gives each a unique type name for
+//! signatures.
 
 use serde_json::Value as Json;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
-//! Splits a schema into alternatives, of which a value has to match one. Each alternative is *plain*: `$ref`,
-//! `allOf`, `anyOf`, `oneOf`, `if`, `not` and dependencies are resolved to its members and limits. So the
-//! code that writes signatures and examples need not handle these keywords.
+//! Normalizes a JSON Schema to plain alternatives, one of which a value has to match, so that code for signatures and
+//! examples need not handle `$ref`, `allOf` or `if`. An alternative is *plain* when `$ref`, `allOf`, `anyOf`, `oneOf`,
+//! `if`, `not` and dependencies are resolved to its members and limits.
 //!
 //! What members and limits cannot express is dropped, so an alternative may accept more than the schema does.
 //! If there are too many alternatives, only the first are kept.

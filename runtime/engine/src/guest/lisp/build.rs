@@ -1,4 +1,4 @@
-//! Builds values for a program from the runtime's own data, under the program's budget.
+//! Builds Lisp maps and integers from the runtime's own data, charged to the budget of the program that receives them.
 
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};

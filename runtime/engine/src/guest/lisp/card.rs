@@ -1,5 +1,5 @@
-//! The language in a few lines, for models that write programs. Tool descriptions and agent prompts share
-//! this text. `tests/description/claims.txt` holds all of it, with a program for each claim.
+//! Holds a summary of PTC-Lisp in a few lines, which tool descriptions and agent prompts give to models that write
+//! programs. `tests/description/claims.txt` holds all of it, with a program for each claim.
 
 /// How to call upstream tools, and what they return.
 pub const CALL: &str = r#"

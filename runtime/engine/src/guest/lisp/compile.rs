@@ -1,4 +1,5 @@
-//! Compiles a program, or takes it from the cache, and asks the policy about the data flows that were planned for it.
+//! Prepares the text of a program to run: compiles it or takes it from the cache, and asks the policy whether its
+//! planned data flows are allowed.
 
 use super::environment::CompileEnvironment;
 use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};

@@ -1,5 +1,6 @@
-//! What a program is compiled with (prelude, tools of the host, names of its session), and whether the prelude finds
-//! what it needs. Caches of programs use the fingerprint of this environment as the key.
+//! Holds what the compilation of a program depends on besides its text: the prelude (a preloaded library), the
+//! application's tools, and the names of its session. It also checks whether the prelude finds what it needs. Caches of
+//! programs use the fingerprint of this environment as the key.
 
 use super::discovery::{Provider, language};
 use super::prelude::{Attached, Prelude};

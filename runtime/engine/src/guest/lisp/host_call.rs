@@ -1,5 +1,6 @@
-//! Plans how to answer a host call of a program (at once, after a wait, by a tool call), and makes the values about
-//! servers and budget. It does so while the arguments are at hand.
+//! Decides how to answer what a program asks of its host: at once, after servers have started, from the recording of a
+//! replay, or by a tool call. It does so while the arguments are at hand, and makes the values about servers and
+//! budget.
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};

@@ -1,5 +1,5 @@
-//! Finds images and sounds in the value of a program. They are maps as in MCP, `{"type": "image", "data":
-//! BASE64, "mimeType": …}`, from a tool or written by the program with keywords.
+//! Finds images and sounds in the result of a program, so that the client receives them as such. They are maps as in
+//! MCP, `{"type": "image", "data": BASE64, "mimeType": …}`, from a tool or written by the program with keywords.
 
 use ptc_calls::run::outcome::{Media, MediaKind};
 use ptc_vm::{Context, Fault, Value};

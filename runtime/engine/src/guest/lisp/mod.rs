@@ -1,4 +1,5 @@
-//! The PTC-Lisp guest: compiles and runs programs.
+//! Compiles PTC-Lisp programs and runs them, with their tool calls, their sessions and the libraries that are loaded
+//! before them.
 //!
 //! # Layout
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: its host calls;

@@ -1,4 +1,4 @@
-//! Pools isolates in which a tiny program is loaded, so that its next run on the fast path does not load it again.
+//! Pools isolates (heaps of programs) in which a tiny program is loaded, so that its next run does not load it again.
 //!
 //! Each is in the state before its program first ran. An isolate never leaves its thread, so every thread has a pool of
 //! its own, which is freed with the thread.

@@ -1,4 +1,5 @@
-//! Renders the end of a run as plain data: answers while their isolate is alive, failures as reports.
+//! Converts the end of a Lisp program to plain data for its caller: its value to text, JSON and media, and a fault or a
+//! compile error to a report. Values are rendered while their isolate is alive.
 
 use super::media;
 use super::prelude::{Attached, Prelude};

@@ -1,4 +1,5 @@
-//! `spill/…`: lets a program read parts of its spilled results, under its own budgets.
+//! Implements the functions `spill/…`, with which a program reads parts of results that are too large to return and are
+//! kept in files. They work under the program's own budgets.
 
 use super::build::{count, record};
 use super::session::SessionState;

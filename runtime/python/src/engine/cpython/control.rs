@@ -1,4 +1,5 @@
-//! Orders to the warm Python process, which forks the processes of scripts: their priority, and how they are sent.
+//! Queues and sends orders to the warm Python process that forks a child for each script: to run, stop, continue or
+//! kill a script, kills first.
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The engine of the machine's `python3`: one warm process in a jail, which forks a child for each script.
+//! Executes scripts with the machine's `python3`: one warm process in a jail, which forks a child for each script.
 //!
 //! The jail has four layers, and no script runs unless all of them hold: namespaces (user, process, network,
 //! mount and others), Landlock, seccomp and process limits. The process builds the jail itself (`jail.py`),

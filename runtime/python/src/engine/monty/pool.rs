@@ -1,4 +1,4 @@
-//! The worker processes of Monty, and the pool of idle ones.
+//! Starts the worker processes of the Python interpreter Monty, and pools idle ones for later scripts.
 
 use crate::functions::Functions;
 use ptc_base::sync::Locked;

@@ -1,4 +1,5 @@
-//! Converts values between JSON and Monty, objects for spilled results included, and reads the clock for scripts.
+//! Converts values between JSON and the Python interpreter Monty, including objects that stand for large results kept
+//! in files. It also reads the clock for scripts.
 
 use jiter::JsonValue;
 use monty_types::{MontyClassInstance, MontyClassType, MontyObject, MontyTimeZone, MontyUuid};

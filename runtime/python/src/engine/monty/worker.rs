@@ -1,5 +1,5 @@
-//! The program of a worker process: confines itself, then runs the scripts that arrive on its standard input one after
-//! the other. It speaks the protocol of `conversation`.
+//! The main loop of a process that runs Python scripts: it confines itself, then runs those that arrive on its standard
+//! input, one after the other. It speaks the protocol of `conversation`.
 
 use super::script::{NAME_TOOL_ERROR, Script};
 use crate::engine::filter::{self, ProcessKind};

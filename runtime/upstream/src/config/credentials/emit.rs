@@ -1,5 +1,5 @@
-//! Reads the `auth` of an entry: an ordered list of emitters, each of which turns one credential into one
-//! header.
+//! Reads the `auth` of a server's configuration entry: a list of rules, each of which turns one configured secret into
+//! one HTTP header.
 
 use super::header::{self, Use, VALUE};
 use super::{Binding, Credentials, oauth};

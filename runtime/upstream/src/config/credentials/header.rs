@@ -1,4 +1,5 @@
-//! Decides which headers an entry may set, and reads `static_headers`, which sets those without secrets.
+//! Decides which HTTP headers the configuration of a server may set, and reads `static_headers`, which sets those
+//! without secrets.
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;

@@ -1,4 +1,4 @@
-//! Reads the `credentials` of a file: secrets by name, resolved once when the file is read.
+//! Reads the `credentials` of a configuration file: secrets by name, each resolved once when the file is read.
 //!
 //! - this file: the table of credentials; [`emit`]: the `auth` of an entry, which turns credentials into
 //!   headers; [`oauth`]: logins; [`header`]: which headers an entry may set, and `static_headers`

@@ -1,5 +1,5 @@
-//! Reads how `ptc` logs in at a server: `{"scheme": "oauth", …}` in the `auth` of an entry, and the blocks about OAuth
-//! that hosts write.
+//! Reads the OAuth login of a server from its configuration entry: `{"scheme": "oauth", …}` in `auth`, or the OAuth
+//! blocks of other MCP hosts.
 
 use super::emit::unknown_binding;
 use crate::config::entry::EntryReader;

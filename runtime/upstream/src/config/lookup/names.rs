@@ -1,5 +1,5 @@
-//! Finds environment variables and the configuration folder by their present or older names, and reports pairs that
-//! differ.
+//! Finds environment variables and the configuration folder by their present or older names, and reports where both are
+//! set and differ.
 //!
 //! [`VARIABLE`] and [`FOLDER`] are the only place of the older names. Both names of a pair work. Where both are set,
 //! the new one wins, and [`conflicts`] says so if they differ.

@@ -1,4 +1,4 @@
-//! Reads the keys of an entry for a remote MCP server: address, headers, TLS, proxy, login.
+//! Reads the configuration entry of a remote MCP server: address, headers, TLS, proxy, login.
 
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};

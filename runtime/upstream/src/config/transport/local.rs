@@ -1,4 +1,5 @@
-//! Reads the keys of an entry that defines its own tools: commands and file operations in one folder.
+//! Reads the settings of a `local` server from the configuration: tools that the user defines as commands and file
+//! operations in one folder.
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;

@@ -1,4 +1,5 @@
-//! Decides by which transport the server of an entry is reached; one module for each transport reads its keys.
+//! Chooses the transport of a configured server (child process, HTTP, OpenAPI service or local tools); a module for
+//! each transport reads its settings.
 
 mod http;
 mod local;

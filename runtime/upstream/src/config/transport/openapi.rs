@@ -1,4 +1,5 @@
-//! Reads the keys of an entry for a plain JSON service with an OpenAPI document.
+//! Reads the settings of an OpenAPI service from the configuration: its address, its document, and the operations that
+//! become tools.
 
 use crate::config::ConfigError;
 use crate::config::entry::{EntryReader, saturated};

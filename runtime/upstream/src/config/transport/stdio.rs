@@ -1,4 +1,5 @@
-//! Reads the keys of a server that is started as a command: the command, its arguments, folder and environment.
+//! Reads from the configuration how to start a server as a child process: command, arguments, working directory and
+//! environment.
 
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};

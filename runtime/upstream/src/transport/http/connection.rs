@@ -1,5 +1,5 @@
-//! A connection to a remote server: finds out which of the two transports over HTTP it speaks, and renews a
-//! subscription that has ended.
+//! Connects to a remote MCP server: finds out whether it speaks Streamable HTTP or the older SSE transport, and renews
+//! a subscription that has ended.
 
 use super::life::Life;
 use super::spec::HttpProtocol;

@@ -1,5 +1,5 @@
-//! Reads server-sent events (HTML standard) from a body: data beyond a size limit goes to a file or is skipped; a
-//! stream that broke can be resumed.
+//! Reads server-sent events from the body of an HTTP response: data beyond a size limit goes to a file or is skipped,
+//! and a broken stream can be resumed.
 
 use super::super::pace::Pace;
 use bytes::Bytes;

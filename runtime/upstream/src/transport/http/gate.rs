@@ -1,4 +1,5 @@
-//! Delays requests until the server has received `initialized`.
+//! Holds HTTP requests back until the server has received the MCP notification `initialized`, which they could
+//! otherwise overtake.
 
 use tokio::sync::watch;
 

@@ -1,5 +1,5 @@
-//! Dispatches a message of a server, from a body or a stream: answers to the calls that wait for them, all else to the
-//! connection's events. A message in a file is matched with the request that it answers.
+//! Dispatches a message that a server sends over HTTP: an answer goes to the call that waits for it, anything else to
+//! the connection's event handler. A message in a file is matched with the request that it answers.
 
 use crate::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
 use crate::jsonrpc::{ErrorObject, RawAnswer};

@@ -1,4 +1,5 @@
-//! Listens to the stream of unsolicited messages: opens it with GET and resumes it when it breaks.
+//! Listens to the stream in which a Streamable HTTP server sends messages that were not requested: opens it with GET,
+//! and resumes it when it breaks.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::incoming;

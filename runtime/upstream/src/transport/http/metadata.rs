@@ -1,4 +1,5 @@
-//! Builds the HTTP headers of a message: content types, session, revision, and what a request repeats in them.
+//! Builds the HTTP headers of an MCP message: content types, session, protocol version, and the parts of a request that
+//! MCP repeats in headers.
 
 use super::session::HttpSession;
 use crate::ServerRequest;

@@ -1,4 +1,5 @@
-//! Remote servers: Streamable HTTP in every revision, and the older HTTP with one stream of events (SSE).
+//! Connects to remote MCP servers over Streamable HTTP, in every protocol version, or over the older HTTP transport
+//! with one stream of events (SSE).
 //!
 //! - [`spec`]: what is configured, and the transport. [`connection`]: a server that was reached; which of the two it
 //!   speaks.

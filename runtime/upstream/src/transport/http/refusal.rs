@@ -1,4 +1,5 @@
-//! Reads a response whose status is no success, and decides what it means for the request.
+//! Reads an HTTP response with an error status, and decides what it means: a lost session, a server of another
+//! transport, or a failed request.
 
 use super::wire::LoginTrouble;
 use crate::UpstreamFault;

@@ -1,4 +1,5 @@
-//! The session that a server has with this client: a lost one is renewed once for all requests.
+//! Keeps the MCP session of an HTTP connection; one that the server has lost is renewed once for all requests that used
+//! it.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};

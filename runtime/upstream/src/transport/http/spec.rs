@@ -1,5 +1,5 @@
-//! The configuration of a remote server ([`HttpSpec`]) and its transport: connects to the server, describes it, advises
-//! after a failed start.
+//! Defines the configuration of a remote server ([`HttpSpec`]), which connects to the server, describes it, and
+//! suggests remedies for a failed start.
 
 use super::connection::HttpConnection;
 use super::life::Life;

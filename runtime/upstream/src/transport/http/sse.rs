@@ -1,5 +1,5 @@
-//! HTTP with one stream of events (SSE), the predecessor of Streamable HTTP: the server names an address for messages,
-//! and everything that it says arrives in the stream. The stream is the session: its end is the end of the connection.
+//! Implements the older HTTP transport with server-sent events (SSE): the server names an address for messages, and
+//! sends everything in one stream. The stream is the session: its end is the end of the connection.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;

@@ -1,5 +1,5 @@
-//! Streamable HTTP: posts each message, reads its answer from JSON or a stream of events, resumes broken streams, and
-//! renews lost sessions.
+//! Implements the Streamable HTTP transport: posts each message, reads its answer from JSON or a stream of events,
+//! resumes broken streams, and renews lost sessions.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;

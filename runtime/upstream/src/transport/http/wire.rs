@@ -1,5 +1,5 @@
-//! Sends requests to one server with the token of its login; repeats a request that is refused with 401 once, with a new
-//! token. No request that belongs to the session of one login carries the token of another.
+//! Sends HTTP requests to one server with the access token of its login, and retries once with a new token when the
+//! server answers 401. No request that belongs to the session of one login carries the token of another.
 
 use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;

@@ -1,5 +1,5 @@
-//! Tools that the configuration itself defines: a command with arguments, or a file operation, in one folder. They are
-//! a server like any other, so their calls have the same budgets, ledger and checks.
+//! Provides the tools that the configuration itself defines, each of which is a command with arguments, or a file
+//! operation, in one folder. They are a server like any other, so their calls have the same budgets, ledger and checks.
 //!
 //! - here: their specification and connection; `work`: what they do.
 

@@ -1,5 +1,5 @@
-//! Carries out tools that the configuration defines: starts a program without a shell, or reads, lists or writes files
-//! below the folder of the entry, which no link leaves.
+//! Runs tools that the configuration defines: starts a program without a shell, or reads, lists or writes files in one
+//! folder, which symbolic links do not lead out of.
 
 use super::{LocalHandler, LocalWork};
 use crate::{forget_companion, spawn_companion};

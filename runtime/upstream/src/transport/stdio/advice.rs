@@ -1,4 +1,4 @@
-//! Finds the remedy for a child process that does not become a server, from the text of its failed start.
+//! Suggests a remedy for a server command that fails to start, or starts slowly, based on the text of the error.
 
 use std::path::Path;
 

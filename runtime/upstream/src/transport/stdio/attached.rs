@@ -1,5 +1,5 @@
-//! A server that another process of this user keeps running, reached over a Unix socket. Once attached, the socket
-//! carries messages of MCP as the pipes of a child process do.
+//! Connects over a Unix socket to a server that another ptc process of the same user keeps running. Once attached, the
+//! socket carries messages of MCP as the pipes of a child process do.
 
 use super::channel::StdioChannel;
 use crate::transport::{ConnectContext, Connection, ConnectionEnd, Location, Transport};

@@ -1,5 +1,5 @@
-//! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own size limit. What waits to be
-//! written is in the [`FrameQueue`].
+//! Sends JSON-RPC requests to a server over two pipes, and matches answers by id, with many requests in flight and a
+//! size limit for each answer. What waits to be written is in the [`FrameQueue`].
 
 use super::frames::{Frames, Intake, Received};
 use super::outbox::{Batch, FrameQueue, frame_bytes};

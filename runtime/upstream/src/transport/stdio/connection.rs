@@ -1,4 +1,5 @@
-//! A connection to one child process: the process's life, from its start to the end of everything that it has started.
+//! Connects to a server that runs as a child process, and manages the process: starts it, watches it, and ends it with
+//! everything that it has started.
 
 use super::StdioSpec;
 use super::channel::StdioChannel;

@@ -1,4 +1,5 @@
-//! Reads frames from the lines of a server, including broken ones and ones over several lines.
+//! Assembles JSON-RPC messages from the lines of a server's output, including messages that are broken or span several
+//! lines.
 
 use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::jsonrpc::message::{self, Incoming, OversizeKind};

@@ -5,7 +5,7 @@
 //! a pipe. When the pipe ends, it terminates, then kills the groups still on its list and what has come from them. A
 //! helper that ends too early is replaced.
 //!
-//! A program whose only children are its servers may *adopt* (see [`Guardian::adopting`]): orphans of its servers
+//! A program that has no children but its servers may *adopt* (see [`Guardian::adopting`]): orphans of its servers
 //! become its children. It then knows them, ends them with the servers, and reaps them.
 
 use super::kin::{self, MARK, Process};

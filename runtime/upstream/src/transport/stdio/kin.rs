@@ -1,4 +1,5 @@
-//! Finds, and kills, the processes that come from a server, in any session (Linux: `/proc`).
+//! Finds and kills the processes that a server has started, directly or indirectly, even those that have left its
+//! process group (on Linux, by `/proc`).
 //!
 //! A process that makes a session of its own leaves its process group. It is still found by descent, as long as its
 //! parents live, and by a mark in the environment, which children inherit. Without `/proc` only the group is known.

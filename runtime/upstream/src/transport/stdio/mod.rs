@@ -1,4 +1,5 @@
-//! A server that is a child process and speaks on its standard input and output, a message a line.
+//! Connects to MCP servers that run as child processes and exchange one message per line over standard input and
+//! output.
 //!
 //! - [`spec`]: how it is started. [`connection`]: its life. [`channel`]: requests and answers, matched by id.
 //! - [`outbox`]: messages on their way to it. [`line`](mod@line), [`frames`]: what comes from it. [`stderr`]: its log.

@@ -1,4 +1,5 @@
-//! The bounded queue of frames to one server.
+//! Queues the messages that wait to be written to one server, so that a server that stops reading takes a bounded
+//! amount of memory.
 //!
 //! Requests with arguments wait for room before they enter, and are removed when their caller gives up. Everything else
 //! is small and goes first: questions of the protocol, a few at a time, and what the server itself causes (answers to

@@ -1,4 +1,4 @@
-//! A few lines of a server's output, for the message about a start that failed.
+//! Keeps a few lines of a server's output, to explain why its start failed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What a server writes to stderr: one log record a line, and the last lines for error messages.
+//! Logs each line that a server writes to stderr, and keeps the last lines for error messages.
 
 use super::line::{LineReader, ReadLine};
 use super::said::SaidLines;

@@ -1,5 +1,5 @@
-//! The clients that hold one token: who they are, what the token allows, for how long, and the revocation that ends
-//! their work.
+//! Represents the clients that share one access token: their identity, what the token allows and for how long, and its
+//! revocation, which ends their work.
 
 use super::TokenHash;
 use super::rate::CallRate;

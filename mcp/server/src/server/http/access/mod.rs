@@ -1,5 +1,6 @@
-//! Authentication: tokens of this server ([`tokens`]) and of issuers ([`oauth`]), what each allows (`holder`), how
-//! many calls a minute (`rate`), and how often an address may try wrong ones (`attempts`).
+//! Authenticates HTTP clients by tokens, of this server or of an OAuth issuer, and enforces what each token allows.
+//! Tokens of this server are in [`tokens`], those of issuers in [`oauth`]. `holder`: what a token allows. `rate`: how
+//! many calls a minute. `attempts`: how often an address may try wrong tokens.
 
 mod attempts;
 mod holder;

@@ -1,5 +1,5 @@
-//! Answers requests that other nodes relay to this one, and applies their changes of sessions: closed, log level,
-//! messages of the client.
+//! Answers requests that other nodes (server processes with the same database) relay to this one, and applies the
+//! session changes that they announce.
 
 use super::Nodes;
 use super::message::{

@@ -1,4 +1,5 @@
-//! Passes a request on to the node that has what it needs in memory, and streams the answer of that node to the client.
+//! Relays a client's request to the node (server process) that holds the task or waiting run it is about, and streams
+//! the answer of that node to the client.
 
 use super::Nodes;
 use super::message::{AskedRequest, NodeMessage, Reply, received_headers};

@@ -1,4 +1,5 @@
-//! Messages between nodes that share a database, as JSON: relayed requests, their answers, and changes of sessions.
+//! Defines the JSON messages between nodes (server processes with the same database): relayed requests, their answers,
+//! and changes of sessions.
 
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::{Message, Raw};

@@ -1,4 +1,5 @@
-//! Counts in the shared database how many calls a minute each owner has left at all nodes.
+//! Keeps, in the database that all nodes (server processes) share, how many calls each client may still begin within
+//! its limit of calls a minute.
 
 use super::Nodes;
 use crate::server::http::access::{CallBucket, seconds};

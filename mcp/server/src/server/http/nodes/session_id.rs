@@ -1,4 +1,5 @@
-//! Signed ids of sessions: what `initialize` negotiated is in the id, so that any node can go on with the session.
+//! Makes and verifies signed session ids, which contain what `initialize` negotiated, so that any node (server process)
+//! can go on with a session.
 
 use crate::protocol::Version;
 use crate::server::connection_state::ConnectionState;

@@ -1,5 +1,6 @@
-//! Stores for all nodes what changes in a session after `initialize` (that it is closed, the level of its log
-//! messages), and signs and reads its id. Every node reads the changes before it takes in the session.
+//! Shares between nodes (server processes) what changes in a session after `initialize`: whether it is closed, and the
+//! level of its log messages. Every node reads the changes before it takes in the session. Ids of sessions are signed
+//! and read here, too, with the key of all nodes.
 
 use super::{Nodes, SignedSession};
 use crate::protocol::log_level::LogLevel;

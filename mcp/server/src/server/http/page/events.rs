@@ -1,4 +1,5 @@
-//! Streams the changes of an open view of the page as server-sent events, until the visit or the server ends.
+//! Streams the changes of an open view of the web page (`--ui`) to the browser as server-sent events, until the visit
+//! or the server ends.
 
 use super::{Inside, Visit};
 use crate::redact::RedactedBytes;

@@ -1,6 +1,6 @@
-//! Routes of the web page (`--ui`): lets people in and out, shows views, takes decisions on calls, and checks each
-//! request. The checks: Host and Origin, the cookie of a visit, and for what changes something the value that a form
-//! repeats.
+//! Routes and checks the requests of browsers to the web page (`--ui`): login and logout, views, and decisions on calls
+//! that wait for approval. The checks: Host and Origin, the cookie of a visit, and for what changes something the value
+//! that a form repeats.
 //!
 //! - here: routes. [`visits`]: who is in. `events`: the stream of a view that is open.
 //!

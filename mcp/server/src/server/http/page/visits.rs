@@ -1,4 +1,4 @@
-//! Controls who may see the page: links that work once, visits that a cookie names, and a bounded number of event
+//! Controls who may see the web page (`--ui`): one-time links, visits that a cookie identifies, and a limit on event
 //! streams.
 //!
 //! Only hashes of links and cookies are stored.

@@ -1,5 +1,6 @@
-//! Serves one client connection. While it is idle it uses next to no memory: hyper gets the stream, and
-//! allocates its buffers, only from the first byte of a request until no request has been there for a moment.
+//! Serves the HTTP requests of one client connection, which uses next to no memory while it is idle. Hyper gets the
+//! stream, and allocates its buffers, only from the first byte of a request until no request has been there for a
+//! moment.
 
 use super::addresses::AddressPermit;
 use super::listen::{Connections, LONGEST_HEAD};

@@ -1,4 +1,4 @@
-//! Client sockets, from accepting a connection to its HTTP requests.
+//! Accepts client connections, plain or over TLS, limits them, and serves the HTTP requests on each.
 //!
 //! - [`listen`]: accepts and drains connections. [`connection`]: serves one. [`addresses`]: limits them by
 //!   address.

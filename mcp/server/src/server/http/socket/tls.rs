@@ -1,4 +1,4 @@
-//! TLS: loads a certificate and its key, and reloads the files when they change.
+//! Loads the TLS certificate and key of the HTTP server, and reloads them when their files change.
 
 use ptc_base::files;
 use ptc_base::files::{FollowedFiles, ReloadSignal};

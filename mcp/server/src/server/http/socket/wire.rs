@@ -1,4 +1,4 @@
-//! The byte stream of a client connection, plain or over TLS.
+//! Makes client connections one type of byte stream, plain or over TLS, and detects clients that have gone.
 
 use std::io::{self, IoSlice};
 use std::os::fd::RawFd;

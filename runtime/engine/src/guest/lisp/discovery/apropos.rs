@@ -1,4 +1,5 @@
-//! `(apropos query)`: lists everything that matches, best first.
+//! Implements `(apropos query)`, with which a program searches tools, servers and names of the language, and gets
+//! matches best first.
 //!
 //! Exports of the host come before tools, tools before servers with unknown tools, and all of them
 //! before names of the language. Within a group the score decides, then the name, so the order is the same in

@@ -1,5 +1,5 @@
-//! Names of the host's tools for discovery: `tool/name`, in the namespace that also holds forms of the
-//! language.
+//! Lets programs find the tools of the embedding application, `tool/name`, with `apropos`, `dir`, `doc` and similar
+//! forms. The namespace `tool` also holds forms of the language.
 
 use super::local::language;
 use super::provider::Provider;

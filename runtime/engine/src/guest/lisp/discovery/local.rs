@@ -1,4 +1,5 @@
-//! The language itself as a source of names.
+//! Lets programs find the functions, special forms and namespaces of the language itself with `apropos`, `dir`, `doc`
+//! and similar forms.
 
 use super::provider::Provider;
 use super::record::{NameOrigin, NameRecord};

@@ -1,4 +1,5 @@
-//! Discovery: what programs can ask about names, servers and tools (`apropos dir doc meta ns-publics …`).
+//! Answers the forms with which programs find names, servers and tools and read their documentation (`apropos`, `dir`,
+//! `doc`, `meta`, `ns-publics` and others).
 //!
 //! # Layout
 //! - `request`: arguments and options; `reply`: answers as plain data, their size limit, their values

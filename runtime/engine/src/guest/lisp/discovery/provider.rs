@@ -1,4 +1,5 @@
-//! The sources of names that need no upstream. They are asked in order: preludes, tools of the host, the language; the
+//! Defines `Provider`, a source of documented names for `apropos`, `dir` and `doc` that needs no server, such as the
+//! language itself or a preloaded library. Providers are asked in order: preludes, tools of the host, the language; the
 //! first that knows a name wins.
 
 use super::record::NameRecord;

@@ -1,4 +1,5 @@
-//! A name as discovery knows it, with its documentation.
+//! Describes a name that programs can look up, and writes its documentation for `doc` and its line in lists and search
+//! results.
 
 use ptc_calls::tools::text::summary;
 use ptc_compiler::prelude::ExportEffect;

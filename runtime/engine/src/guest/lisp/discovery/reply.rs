@@ -1,5 +1,5 @@
-//! Answers of discovery forms. They are plain data first, are checked against the size limit, and then become
-//! values of the program.
+//! Builds the answers of `apropos`, `dir`, `doc` and similar forms: plain data, which is checked against the size limit
+//! and then becomes Lisp values.
 
 use crate::guest::lisp::build::count;
 use ptc_vm::json::{DecodeFailure, decode};

@@ -1,4 +1,5 @@
-//! Reads the arguments of discovery forms; errors have the documented texts.
+//! Parses and checks the arguments of `apropos`, `dir`, `doc` and similar forms, with which programs find tools and
+//! documentation. Errors have the documented texts.
 
 use crate::guest::lisp::tool_call::{LONGEST_NAME, shown};
 use ptc_vm::builtins::DiscoveryForm;

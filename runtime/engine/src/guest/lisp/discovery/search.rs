@@ -1,4 +1,4 @@
-//! Scores names and descriptions against the words of a query.
+//! Scores names and descriptions against the words of a query, to rank what programs find with `apropos`.
 
 /// Scores of a match, by its kind.
 const EXACT: u32 = 10;

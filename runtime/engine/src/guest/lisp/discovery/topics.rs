@@ -1,4 +1,4 @@
-//! Finds the topics of tools in their names.
+//! Summarizes what the tools of a server are about by the most frequent words of their names that are not verbs.
 
 use super::search::split;
 use std::collections::BTreeMap;

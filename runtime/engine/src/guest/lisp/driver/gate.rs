@@ -1,4 +1,5 @@
-//! What a program waits for before its first instruction: the servers that its prelude calls.
+//! Holds a program back before its first instruction until the servers that its prelude (a preloaded library) calls are
+//! started and their tools known.
 
 use super::Execution;
 use crate::broker::start_all;

@@ -1,5 +1,5 @@
-//! Records the calls of a program in its journal, answers those of a replay from there, and goes on with a run that was
-//! interrupted.
+//! Records the calls of a Lisp program in its journal, the log of the run on disk, and answers them from there when the
+//! run is replayed or resumed.
 //!
 //! Answers are delivered only while the whole program waits, so that the order of events decides everything.
 

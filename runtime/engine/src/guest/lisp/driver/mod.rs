@@ -1,5 +1,5 @@
-//! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
-//! of the run.
+//! Drives one Lisp program from start to end: runs it in time slices, starts the tool calls that it makes, answers
+//! them, and builds the result of the run.
 //!
 //! # Layout
 //! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or

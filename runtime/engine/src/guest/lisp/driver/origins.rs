@@ -1,5 +1,5 @@
-//! Labels the answers of calls with their sources, and finds the sources of arguments, for policy rules about data
-//! flows.
+//! Tracks which servers' data goes where, for policy rules about data flows: labels the answers of calls, and finds the
+//! sources of arguments.
 //!
 //! A run has labels on values only if a rule is about a flow of its program, or if calls of it stand in no plan.
 

@@ -1,4 +1,4 @@
-//! Computes the constants of a prelude once, when it is compiled, and stores them as data.
+//! Computes the constants of a prelude (a preloaded Lisp library) once, when it is compiled, and stores them as data.
 //!
 //! Their cost is counted and not timed, so a text compiles on every machine or on none.
 

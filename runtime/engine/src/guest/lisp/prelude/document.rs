@@ -1,4 +1,4 @@
-//! Documents a prelude for people, in Markdown.
+//! Writes Markdown documentation of a prelude (a Lisp library that is loaded before programs), for people.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_compiler::prelude::{ExportEffect, Visibility};

@@ -1,4 +1,5 @@
-//! The exports of a prelude that are offered as tools of their own, and what a call of an export may do.
+//! Describes the functions of a prelude (a preloaded Lisp library) that clients may call as MCP tools: schemas,
+//! parameters, and hints of what a call may do.
 
 use super::requirements::operation;
 use super::{LinkedDefinition, Prelude};

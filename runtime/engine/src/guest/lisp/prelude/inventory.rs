@@ -1,4 +1,5 @@
-//! The text about a prelude in prompts: the exports that are meant for models, in a few lines.
+//! Lists the functions of a prelude (a preloaded Lisp library) in a few lines for prompts, so that models know what
+//! they can call.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_calls::tools::text::one_line;

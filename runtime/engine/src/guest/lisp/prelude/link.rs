@@ -1,4 +1,5 @@
-//! Links the exports that a program names, and what they depend on, into its isolate.
+//! Links the functions of a prelude (a preloaded Lisp library) that a program names, and what they depend on, into the
+//! program's heap.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_compiler::ServersUsed;

@@ -1,5 +1,5 @@
-//! Preludes, texts that define namespaces for programs: compiles and composes them, links what a program names, and
-//! describes them.
+//! Compiles and composes preludes, Lisp libraries that define namespaces for programs, links what a program uses of
+//! them, and describes them.
 //!
 //! Programs cannot redefine these namespaces. A prelude is compiled once, whatever it is attached to. Attaching it
 //! costs nothing. When a program names an export, the export and what it depends on are linked into the isolate before

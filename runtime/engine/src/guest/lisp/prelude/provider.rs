@@ -1,4 +1,5 @@
-//! Gives discovery the names and documentation of a prelude.
+//! Lets programs find the functions of a prelude (a preloaded Lisp library) and their documentation with `apropos`,
+//! `dir` and `doc`.
 
 use super::{LinkedDefinition, Prelude};
 use crate::guest::lisp::discovery::{ExportFacts, NameOrigin, NameRecord, Provider, Query};

@@ -1,5 +1,5 @@
-//! Checks what a prelude needs of its host before a program begins: if anything is missing, the program does
-//! nothing at all.
+//! Checks that the servers and tools which a prelude (a preloaded Lisp library) needs are there, before a program that
+//! uses it begins. If anything is missing, the program does nothing.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_calls::run::outcome::{Failure, Report};

@@ -1,4 +1,5 @@
-//! Facts about a prelude for the record of a run: enough to identify it. No code, no values, no secrets.
+//! Identifies a prelude (a preloaded Lisp library) by hashes and names, for the record of a run that used it. No code,
+//! no values, no secrets.
 
 use super::{LinkedDefinition, Prelude};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
-//! Commits a successful program of a session within its limits: stores its definitions and its result as `*1` (a
-//! preview of a large one), and makes the environment of the next program. Failures become `*e`.
+//! Stores what a successful program leaves to the next one of its session, within limits: its definitions, and its
+//! result as `*1`. Of a large result it stores a preview. It also makes the environment of the next program. Failures
+//! become `*e`.
 
 use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,

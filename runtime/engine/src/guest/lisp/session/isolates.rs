@@ -1,5 +1,5 @@
-//! Retains session isolates between two runs in a table of their worker's thread, and changes them there: forgets
-//! names, stores failures, exchanges namespaces.
+//! Retains the isolate (heap and definitions) of each session between two programs, in a table of the worker thread
+//! that owns it. Changes happen there, too: names are forgotten, failures stored, namespaces exchanged.
 
 use super::SessionState;
 use super::commit::{FAILURE, HISTORY, describe, failed};

@@ -1,4 +1,4 @@
-//! Sessions: programs that build on each other. What one has defined, the next one sees.
+//! Implements sessions, in which programs build on each other: what one has defined, the next one sees.
 //!
 //! The isolate of a session stays on one worker, in a table of that thread (`isolates`). A run takes it out,
 //! works in it, and puts it back. Other threads know the session by its `SessionState`: plain data about what

@@ -1,4 +1,5 @@
-//! The state of a session that other threads see: its limits, usage and contents as text.
+//! Describes a session as plain data that every thread can read: its limits, its usage, and previews of the values in
+//! it.
 
 use ptc_base::secrets::CleanText;
 use ptc_base::spill::OwnedSpills;

@@ -1,4 +1,5 @@
-//! Turns upstream results into values of the program, decoded under the program's own budget.
+//! Converts results and failures of server calls to Lisp values, charged to the budget of the program that made the
+//! call.
 
 use super::ResultForm;
 use crate::broker::{CallPayload, Chosen, PayloadContent, WorldFault, looks_like_json};

@@ -1,5 +1,6 @@
-//! `(tool/name …)`: calls tools of the host. Arguments are named, or in the order of the schema. The result
-//! is the value itself. A failure ends the program, because there is no `{:ok false …}` to test.
+//! Implements `(tool/name …)`, with which a program calls functions that the embedding application offers as tools.
+//! Arguments are named, or in the order of the schema. The result is the value itself. A failure ends the program,
+//! because there is no `{:ok false …}` to test.
 
 use super::{encode, fault, programmer_fault, shown};
 use crate::broker::{CallError, CallPayload, Chosen, PayloadContent, Permit, WorldFault};

@@ -1,5 +1,5 @@
-//! Calls of tools, resources and prompts between a program and the upstreams (`tool/call`, `tool/call!` and others):
-//! reads and checks the call, encodes its arguments, unwraps the result.
+//! Implements the Lisp forms that call tools, resources and prompts of servers (`tool/call` and others): checks the
+//! call, encodes arguments, converts the result.
 //!
 //! A *programmer fault* is a defect of the program and ends it. A *world fault* is a value `{:ok false
 //! :reason … :message …}`. For tools of the host (`granted`) and for `tool/call!` it ends the program, too.

@@ -1,5 +1,5 @@
-//! Parses the arguments of `tool/call` and `tool/call!` in all their forms, with the documented errors in their
-//! order.
+//! Parses the arguments of `tool/call` and `tool/call!` into server, tool and argument map, and rejects malformed calls
+//! with the documented errors.
 
 use super::request::parse_request;
 use super::{LONGEST_NAME, fault, shown};

@@ -1,4 +1,5 @@
-//! Reads the arguments of the forms for resources and prompts: one map each.
+//! Parses the arguments of the Lisp forms for resources and prompts of servers, such as `resource/read` and
+//! `prompt/get`.
 
 use super::parse::{ParsedCall, check_args};
 use super::{LONGEST_NAME, fault, shown};

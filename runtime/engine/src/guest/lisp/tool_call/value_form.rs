@@ -1,4 +1,5 @@
-//! `tool/call!`: a result is the bare value, and a failure is a fault at the call.
+//! Defines how `tool/call!` differs from `tool/call`: its result is the bare value, and a failed call ends the program
+//! with a fault.
 
 use crate::broker::WorldFault;
 use ptc_calls::run::outcome::CallFault;

@@ -1,5 +1,5 @@
-//! Writes what a client without a valid token needs to get one: the metadata of this resource (RFC 9728), and
-//! challenges (RFC 6750).
+//! Writes what a client needs to get a valid token: the OAuth metadata of this resource (RFC 9728), and
+//! `WWW-Authenticate` challenges (RFC 6750).
 
 use super::TokenRefusal;
 use super::settings::OAuthSettings;

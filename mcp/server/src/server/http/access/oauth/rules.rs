@@ -1,5 +1,5 @@
-//! Decides what a token of an issuer allows: all `[[grant]]` rules of the `--http-oauth` file that fit its scopes and
-//! claims, together.
+//! Decides what an OAuth token allows: combines all `[[grant]]` rules of the `--http-oauth` file that match its scopes
+//! and claims.
 
 use crate::server::http::access::tokens::TokenGrant;
 use ptc_base::jwt::Claims;

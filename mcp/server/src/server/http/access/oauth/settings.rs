@@ -1,4 +1,5 @@
-//! Reads `--http-oauth FILE`: this resource, the issuers of its tokens, and what their tokens allow.
+//! Reads the OAuth settings of the server (`--http-oauth FILE`): its name as a resource, the issuers that it trusts,
+//! and what their tokens allow.
 //!
 //! ```toml
 //! resource = "https://ptc.corp.example/mcp"      # the audience of its tokens
