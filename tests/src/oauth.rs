@@ -3,6 +3,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "threads of a test end with it")]
 
+mod reply;
+
+pub use reply::Reply;
+
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,53 +43,6 @@ impl Asked {
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
-    }
-}
-
-/// An answer: status, headers, body.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-impl Reply {
-    /// JSON with status 200.
-    pub fn json(body: &Value) -> Reply {
-        Reply::error(200, body)
-    }
-
-    /// JSON with this status.
-    pub fn error(status: u16, body: &Value) -> Reply {
-        Reply {
-            status,
-            headers: vec![("content-type".into(), "application/json".into())],
-            body: body.to_string(),
-        }
-    }
-
-    /// A status without a body.
-    pub fn status(status: u16) -> Reply {
-        Reply { status, headers: Vec::new(), body: String::new() }
-    }
-
-    /// With more members in its JSON object.
-    #[must_use]
-    pub fn with(mut self, more: &Value) -> Reply {
-        let mut body: Value = serde_json::from_str(&self.body).unwrap();
-        for (name, value) in more.as_object().unwrap() {
-            body[name] = value.clone();
-        }
-        self.body = body.to_string();
-        self
-    }
-
-    /// With one more header.
-    #[must_use]
-    pub fn header(mut self, name: &str, value: &str) -> Reply {
-        self.headers.push((name.into(), value.into()));
-        self
     }
 }
 
