@@ -1,5 +1,5 @@
-//! Types for what a host passes to the compiler in addition to the source text (known names, tools, limits), and for
-//! what it gets back.
+//! Types of the compiler's interface: what the caller supplies in addition to the source text (known names, tools,
+//! limits), and the result, which is a compiled program or errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::flows::FlowPlan;

@@ -1,5 +1,5 @@
-//! Describes to the compiler the namespaces that a host adds for programs: their exports, the numbers of arguments that
-//! these accept, and what a call of them may do. Programs may call but not define names there.
+//! Describes to the compiler the namespaces that its host application adds for programs: the exported names, how many
+//! arguments each function takes, and which effects a call may have. Programs may call but not define names there.
 
 /// Numbers of arguments that a function accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! Memory that consecutive compilations on a thread reuse: allocating and freeing its tables would take longer than
-//! compiling a small program.
+//! Retains the memory of a compilation for the next one on the same thread, since allocating and freeing it would take
+//! longer than compiling a small program.
 
 use crate::codegen::Buffers;
 use bumpalo::Bump;

@@ -1,4 +1,5 @@
-//! The command line of `ptc`: its commands, its demo, and the import of other hosts' configurations.
+//! Implements the commands of the `ptc` binary, with the sample servers of its demo and the import of MCP
+//! configurations from client applications.
 //!
 //! # Layout
 //!

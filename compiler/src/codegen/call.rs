@@ -1,5 +1,5 @@
-//! Generates bytecode for function calls and for making closures, and leaves out calls that have neither an effect nor
-//! a used result. Combinators of constants, such as `(fnil inc 0)`, become constants.
+//! Generates the bytecode of expressions that call functions or make closures. Calls that have neither an effect nor a
+//! used result are left out. Combinators of constants, such as `(fnil inc 0)`, become constants.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;

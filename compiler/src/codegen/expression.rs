@@ -1,5 +1,5 @@
-//! Generates the bytecode of any expression: names, arithmetic, comparisons, `do`, `let`, `def` and early ends here,
-//! all other kinds by the generators in the other files of this module.
+//! Generates bytecode for expressions: it handles names, arithmetic, comparisons, `do`, `let`, `def` and early exits
+//! itself, and passes all other kinds to the generators in this module's other files.
 //!
 //! Each family has a function of its own, so that the frame of the dispatcher stays small.
 

@@ -1,5 +1,5 @@
-//! The error type of the compiler's passes, a boxed diagnostic that keeps stack frames small, with functions that make
-//! common errors.
+//! Defines the error type of the compiler's passes, a diagnostic in a box (to keep stack frames small), with
+//! constructors for common errors.
 
 use super::Diagnostic;
 use ptc_vm::{BoundedText, Reason, Span};

@@ -1,5 +1,5 @@
-//! Data-flow analysis of conditionals and loops: which data may reach their values, and which data decides what they
-//! evaluate.
+//! Data-flow analysis of conditionals and loops: finds which data sources may reach the result, and which ones decide
+//! the branch taken or the number of rounds.
 
 use super::node::{NEVER, Val};
 use super::set::SourceSet;

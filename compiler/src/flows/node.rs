@@ -1,5 +1,5 @@
-//! Abstract values of the data-flow analysis: what data a value and each of its known parts may depend on, and what a
-//! call of it may do.
+//! Represents a value in the data-flow analysis (a node): which data the value and each of its known parts may depend
+//! on, and what may happen when it is called as a function.
 
 use super::budget::Nodes;
 use super::set::{Callables, SourceSet};

@@ -1,5 +1,5 @@
-//! Gives the data-flow analysis what it must know of names from outside a program: those that earlier programs of the
-//! session defined, and the exports of preludes (Lisp libraries).
+//! Describes, for data-flow analysis, the names that a program uses but does not define: definitions of earlier
+//! programs of the session, and exports of preludes (Lisp libraries).
 
 use super::set::Callables;
 use crate::namespace::ExportEffects;

@@ -1,5 +1,5 @@
-//! Bit sets of the data-flow analysis: the data sources that a value may depend on, and the functions and effects that
-//! a call of it may reach.
+//! Defines two bit sets for the data-flow analysis: the data sources that a value may depend on, and the functions and
+//! effects that may run when the value is called.
 
 /// A set of sources of a [`super::FlowPlan`], by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

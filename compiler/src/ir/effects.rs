@@ -1,4 +1,5 @@
-//! Finds expressions without effects, which may be evaluated at another time, and the local variables that they read.
+//! Determines whether an expression is free of effects, and which local variables it reads, for optimisations that
+//! evaluate it earlier or later than written.
 
 use super::{Callee, Kind, Ref, Slots};
 use ptc_vm::builtins::Purity;

@@ -1,4 +1,4 @@
-//! Compiles the regex literals of a program, within limits on the memory and work of all of them together.
+//! Compiles the regex literals of a program, and limits the memory and work that all of them take in total.
 
 use super::tables::{Tables, full};
 use crate::diagnostic::{Diagnostic, Failed};

@@ -1,4 +1,4 @@
-//! Splits names such as `str/join` into namespace and name, and finds the builtin that a written name means.
+//! Resolves a name as a program writes it, such as `str/join`, to a builtin, by splitting it into namespace and name.
 
 use ptc_vm::builtins;
 use ptc_vm::bytecode::BuiltinId;

@@ -1,4 +1,5 @@
-//! The table of special forms: name, syntax, one line of documentation, and whether a local can hide the form.
+//! Lists the special forms of PTC-Lisp in one table, with their syntax, one line of documentation, and whether a local
+//! variable of the same name hides the form.
 
 macro_rules! specials {
     ($($variant:ident $name:literal $shadow:literal $usage:literal $doc:literal;)+) => {

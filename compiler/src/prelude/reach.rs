@@ -1,5 +1,5 @@
-//! Adds to each definition of a prelude (a Lisp library) what follows from the definitions that it refers to: their
-//! effects, and what they require of the host. A caller needs what its helpers need.
+//! Computes the effects of each definition of a prelude (a Lisp library) and the tools that it requires, including
+//! those of all definitions that it calls, directly or not. A caller needs what its helpers need.
 
 use super::declare::{Declared, DeclaredNamespace};
 use super::effects::effects_of;

@@ -1,6 +1,6 @@
-//! The language reference: every function, special form, constant and host form with its signature, one line of
-//! documentation and examples. `docs/language.md` and `(doc name)` are generated from these entries, and a test
-//! executes every example.
+//! The language reference: every function, special form, constant and host form (such as a tool call), with its
+//! signature, one line of documentation and examples. `docs/language.md` and `(doc name)` are generated from these
+//! entries, and a test executes every example.
 //!
 //! Functions come from the builtin table of the VM, special forms from `crate::names`, all other names from `others`,
 //! and the examples from `examples`.

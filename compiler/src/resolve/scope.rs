@@ -1,5 +1,5 @@
-//! Tracks the scopes of functions and local variables: gives out slots, finds the slot or capture of a name, and notes
-//! the outer locals that a loop reads.
+//! Resolves the names of local variables to slots and captured variables, in the nested scopes of functions and loops.
+//! It also gives out the slots, and notes the outer locals that a loop reads.
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;

@@ -1,5 +1,5 @@
-//! Table of the keys of server entries in hosts' files: which ones are copied, converted, dropped, or reported as
-//! unsupported.
+//! Table of the keys that server entries have in the configuration files of other MCP clients, and whether the import
+//! copies, converts, drops or reports each.
 
 use super::hosts::Host;
 use ptc_upstream::config::keys::{self, Kind};

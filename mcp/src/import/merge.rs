@@ -1,5 +1,5 @@
-//! Reads the configuration files of all hosts (Claude, Cursor …) and merges their MCP servers with those of `ptc`:
-//! skips equal ones, renames clashing ones, and reports the fate of each.
+//! Merges the MCP servers from the configuration files of client applications (Claude, Cursor …) into those of `ptc`,
+//! and reports for each server whether it was added, renamed or skipped.
 
 use super::convert::{Converted, convert};
 use super::hosts::{Host, HostFile, HostFolders};

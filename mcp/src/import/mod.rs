@@ -1,5 +1,5 @@
-//! Imports MCP servers from the configuration files of other hosts (Claude Code, Cursor, VS Code …) for the
-//! configuration of `ptc`.
+//! Imports MCP servers from the configuration files of other MCP client applications (Claude Code, Cursor, VS Code …)
+//! into the configuration of `ptc`.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! Recognizes configuration entries that start `ptc` itself, so that it does not become an upstream server of its own.
+//! Recognizes configuration entries of MCP servers that start `ptc` itself, so that `ptc` is not added as its own
+//! upstream server (one that its programs call).
 
 use ptc_upstream::config::ServerEntry;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Converts the answer of an agent to JSON, renames its keys as its JSON Schema spells them, and checks it against that
+//! Validates the answer of an agent against its JSON Schema, after converting it to JSON with keys spelled as in the
 //! schema.
 
 use ptc_calls::run::outcome::{JsonRefusal, RenderedValue};

@@ -1,5 +1,5 @@
-//! Decides after each turn but the last whether an agent may go on: by default, not after a call that may have changed
-//! something.
+//! Decides after each turn of an agent, except the last, whether the agent may take another one: by default it must
+//! stop if a call of the turn may have changed something.
 //!
 //! If a program changed something and did not finish, a second try could repeat the change. So a guard looks at the
 //! calls of each turn that is not the last one.

@@ -1,4 +1,5 @@
-//! Returns free memory of idle threads to the system, and evicts unused cache entries while the process is idle.
+//! Reduces memory use in idle times: returns freed memory of idle threads to the system, and evicts unused cache
+//! entries while the process is idle.
 //!
 //! An allocator keeps the pages that a thread has freed, and only that thread can return them. The runtime
 //! knows when a worker is idle, and the binary knows its allocator.

@@ -1,5 +1,5 @@
-//! Decides about and records the tool calls of programs, without making them: limits, tool catalogs, policies, and
-//! journals from which runs are replayed.
+//! Provides what the tool calls of programs need before and after they are made: tool catalogs, limits and policies
+//! that decide about calls, and journals that record them for replay.
 //!
 //! An application uses `ptc-runtime`, which re-exports what is stable. Items of this crate change with the crates
 //! above it.

@@ -1,4 +1,5 @@
-//! Handles of running programs: a future of the outcome, and a stream of events; dropping one cancels the program.
+//! Defines the handles with which an application follows a running program: a future of its outcome, and a stream of
+//! its events (printed lines, tool calls, outcome). Dropping a handle cancels the program.
 
 use crate::exec::handle::Submitted;
 use ptc_calls::run::outcome::{CallRecord, Failure, Outcome};

@@ -1,4 +1,5 @@
-//! Turns an upstream's answer to `tools/call` into the value that a program gets, for benchmarks only.
+//! Lets benchmarks measure one step alone, by the code that programs use: the conversion of an upstream server's answer
+//! to `tools/call` into a value.
 
 use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::{ResultForm, unwrap};

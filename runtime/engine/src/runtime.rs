@@ -1,5 +1,5 @@
-//! The [`Runtime`]: starts servers and workers, runs programs, reports the state of servers, replaces their
-//! configuration, shuts down.
+//! Defines [`Runtime`], the main interface of the engine: it starts workers and servers, runs programs, and manages the
+//! servers until shutdown.
 
 mod configured;
 

@@ -1,5 +1,6 @@
-//! The application's handle of a session, in which programs see what earlier ones defined: it admits one program at a
-//! time, forgets values, and ends the session. It queues the program and can cancel it, and moves to another scope.
+//! Provides the handle by which an application uses a session (values that last from one program to the next): it runs
+//! one program at a time, removes stored values, and closes the session. It can also cancel the program, and move the
+//! session to another scope.
 
 use crate::exec::handle::Submitted;
 use crate::exec::queue::{Queue, WorkerChoice};

@@ -1,4 +1,5 @@
-//! Runs recorded scripts again with the recorded answers of their calls; only live reads, if requested, reach servers.
+//! Replays recorded Python scripts: their tool calls get the recorded answers, except that calls which only read can go
+//! to live servers, if requested.
 
 use crate::engine::{Engine, Script};
 use crate::guest::ScriptRun;

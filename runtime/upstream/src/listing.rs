@@ -1,5 +1,6 @@
-//! Reads the pages of `tools/list` within size limits, and parses each tool by itself, so that a malformed one affects
-//! no other. A list that exceeds a limit, or fails before its end, is *cut*: what was read counts, the rest is lost.
+//! Reads the tool list of a server (`tools/list`) part by part within size limits, and leaves out malformed tools
+//! without losing the others. A list that exceeds a limit, or fails before its end, is *cut*: what was read counts, the
+//! rest is lost.
 
 use crate::UpstreamFault;
 use crate::jsonrpc::error::spoken;

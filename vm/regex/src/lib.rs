@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
-//! Searches texts with regular expressions, neither of which has to be trusted: the application counts the work and
-//! memory of each search, and can end it.
+//! Searches untrusted texts with untrusted regular expressions: the application counts the work and memory of each
+//! search, and can stop it.
 //!
 //! # Layout
 //! The modules from bottom to top; each uses only those before it.

@@ -1,5 +1,5 @@
-//! Builtins that programs cannot name: the compiler emits calls of them for destructuring, for iteration, and for tasks
-//! that the log of a run records.
+//! Builtins that programs cannot name: the compiler emits calls of them to implement forms such as destructuring,
+//! `doseq`, `dotimes` and `task`.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

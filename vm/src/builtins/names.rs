@@ -1,5 +1,5 @@
-//! Builtins that convert between keywords and their text (`keyword`, `name`), and give the type of a value as a keyword
-//! (`type`).
+//! Builtins for keywords: `keyword` makes one from text, `name` gives its text, and `type` gives the type of a value as
+//! a keyword.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! Enumerates what builtins can make of other values: combined functions (`comp`, `partial`, `juxt`), endless sequences
-//! (`repeat`, `iterate`) and the stages of transducers (`map`, `take`).
+//! Enumerates the kinds of combinators, values that builtins make of functions and other values: combined functions
+//! (`comp`, `partial`), endless sequences (`repeat`, `iterate`) and transducers (`map`, `take`).
 
 /// What a combinator is: a function, a sequence without an end, or a transducer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

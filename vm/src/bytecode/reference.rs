@@ -1,6 +1,5 @@
-//! Names what an instruction refers to other than registers (a constant, global name, captured value, function or
-//! builtin), for the verifier and the disassembler. Other code finds the called builtin here. None of them needs to
-//! know the instruction.
+//! Describes the constant, global name, captured value, function or builtin that an instruction refers to, so that the
+//! verifier and the disassembler need not know each instruction. Other code finds the called builtin here.
 
 use super::builtin::BuiltinId;
 use super::operand::ProtoIndex;

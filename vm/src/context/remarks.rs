@@ -1,5 +1,5 @@
-//! Counts the texts that a program parsed as JSON in vain, getting nil, so that a remark can warn the reader of its
-//! result.
+//! Counts texts that a program failed to parse as JSON (it got nil for each), so that the result can carry a warning
+//! about them.
 
 use crate::fault::BoundedText;
 

@@ -1,5 +1,5 @@
-//! Holds the hints that errors in Lisp programs give for values of a wrong type, by the type that was needed and the
-//! type that came, and for division by zero.
+//! Provides the hints that error messages of Lisp programs give on how to correct a value of a wrong type, or a
+//! division by zero. Hints are found by the type that was needed and the type that came.
 
 use super::{BoundedText, Fault};
 

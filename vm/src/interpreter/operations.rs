@@ -1,5 +1,5 @@
-//! Slow paths of instructions: comparison of any values, look-up of global names, building of maps and sets, and choice
-//! of a function's arity.
+//! Implements the slow paths of bytecode instructions, outside the interpreter's main loop: comparison of any values,
+//! look-up of global names, building of maps and sets, and choice of a function's arity.
 
 use crate::bytecode::instruction::{Args, Relation};
 use crate::bytecode::{Proto, Shape, WINDOW};

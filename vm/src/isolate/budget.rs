@@ -1,5 +1,5 @@
-//! Defines the limits and settings of one run of a program (memory, work, loop rounds, parallel branches), and switches
-//! by which tests turn optimisations off.
+//! Defines the limits and settings of one run of a program: memory, work, loop rounds, parallel branches, printed lines
+//! and interruption. Tests can also turn optimisations off.
 
 use crate::memory::{Interrupt, Preemption};
 

@@ -1,4 +1,5 @@
-//! Turns the result of a program into data that a host can store.
+//! Copies the result of a program out of its isolate (heap and state of one program) as plain data, which an
+//! application can store.
 
 use super::Isolate;
 use crate::bytecode::{CombinatorKind, Const, PlainData};

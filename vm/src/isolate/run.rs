@@ -1,5 +1,5 @@
-//! Begins the runs of programs in an isolate (a separate heap with its state) and ends each like a transaction, by
-//! committing or rolling back what it has defined.
+//! Makes each run of a program in an isolate (heap and state of the program) a transaction, which ends by committing or
+//! rolling back what the run has defined.
 //!
 //! Committed state is never overwritten: the definitions, memoized results, interned names, loaded programs and
 //! remembered values of a run form a layer above it. The layer is merged (commit) or dropped (rollback). Both take

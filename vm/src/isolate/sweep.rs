@@ -1,5 +1,5 @@
-//! Frees state kept between runs of programs that nothing reaches any more: interned names, slots of global names, and
-//! results of memoized functions.
+//! Frees interned names, slots of global names and results of memoized functions that are no longer reachable, between
+//! the runs of programs in one isolate (a heap with its state).
 //!
 //! Values are reference-counted. State that they refer to by number is not: a name is needed while a value, a slot or
 //! a program has its number, a slot while a program has it, memoized results while their function exists. A search

@@ -1,5 +1,5 @@
-//! Adds loaded programs to an isolate (a separate heap with its state), and unloads, when a run ends, those that no
-//! value reaches any more. Their function numbers are reused.
+//! Keeps track of the programs that are loaded in an isolate (a separate heap with its state), to unload at the end of
+//! a run those that no value reaches any more. Their function numbers are reused.
 
 use super::free_ranges::FreeRanges;
 use super::link::Linked;

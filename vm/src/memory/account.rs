@@ -1,5 +1,5 @@
-//! Counts the bytes that the values of a program use against its memory limit, and frees dropped values in steps at
-//! safepoints.
+//! Keeps the memory account of a program: counts the bytes of its values against its memory limit, until they are
+//! freed. Dropped values are freed in steps at safepoints.
 //!
 //! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is built or grows
 //! and released when it is dropped. It is the same in every build and on every platform, which makes the memory limit

@@ -1,5 +1,5 @@
-//! Counts the items that a program copies from shared collections, and polls for interruption, so that a long copy can
-//! be stopped.
+//! Makes long copies of shared collections interruptible: counts the copied items, and checks for deadline and
+//! cancellation at regular intervals.
 //!
 //! Copies cost no fuel. Whether a copy is made depends on the compiler's knowledge of last uses and on caches that
 //! only speed up programs. Fuel must depend on neither: tests run programs with all of that off and compare fuel. So

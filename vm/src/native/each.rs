@@ -1,5 +1,5 @@
 //! Runs builtins that call one function on each item of a collection (`map`, `filter`, `group-by`, `min-by`), as one
-//! resumable state machine with a variant for each. They differ only in the use of the results.
+//! resumable state machine. They differ only in the use of the results.
 
 use super::forward::Forward;
 use super::sort::{self, Sort};

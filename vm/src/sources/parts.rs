@@ -1,4 +1,5 @@
-//! Tells the host, part by part, which servers' data (sources) the arguments of a call depend on.
+//! Describes which servers' data (sources) each part of a tool call's arguments depends on, so that the application can
+//! apply data-flow rules to the call.
 
 use super::Sources;
 use super::shadow::Shadow;

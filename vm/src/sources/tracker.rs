@@ -1,5 +1,5 @@
-//! Tracks for a whole program which servers' data (sources) its global names, calls and exits depend on, and what data
-//! each server was given.
+//! Tracks which servers' data (sources) the global names, host calls and early ends (`return`, `fail`) of a program
+//! depend on, and the sources of all data that each server was given.
 
 use super::Sources;
 use super::shadow::Shadow;

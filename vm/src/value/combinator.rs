@@ -1,5 +1,6 @@
-//! The values that builtins make of functions and other values (combinators): combined functions (`comp`, `partial`),
-//! endless sequences and transducers. They are a closed set of kinds, so that calling one is data for the interpreter.
+//! Represents combinators, values that builtins make of functions and other values: combined functions (`comp`,
+//! `partial`), endless sequences (`iterate`) and transducers. They are a closed set of kinds, so that calling one is
+//! data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
 use crate::fault::{Fault, Result};

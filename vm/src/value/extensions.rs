@@ -1,5 +1,5 @@
-//! Caches which key set results from adding a key to a map's key set, so that rows to which the same key is added share
-//! their keys again.
+//! Caches the key set that results from adding a key to a map, so that many maps of the same keys that get the same new
+//! key share one key set in memory.
 //!
 //! One example is `(map #(assoc % :total 0) rows)`. The last few steps are remembered while a program runs. Only key
 //! sets of keys with symbols take part: they are compared by number, and a remembered step holds only names.

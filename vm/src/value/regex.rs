@@ -1,5 +1,5 @@
-//! Regular expressions as values of the language: compiling them, searching and their memory count against the
-//! program's limits.
+//! Represents regular expressions as values of the language, so that compiling and searching them counts against the
+//! program's limits of work and memory.
 
 use super::Value;
 use crate::fault::{Fault, Result};

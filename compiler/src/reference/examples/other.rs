@@ -1,4 +1,5 @@
-//! Documentation examples for sets, tree walks, mathematics, dates and methods, as programs with their printed results.
+//! Documentation examples for the smaller groups of functions (sets, tree walks, mathematics, dates and methods), as
+//! programs with their printed results.
 
 use super::Table;
 

@@ -1,5 +1,5 @@
-//! Translates forms that act outside the program to IR: calls of granted tools, early ends (`return`, `fail`), and
-//! tasks of the journal (the log of a run).
+//! Translates to IR the special forms that involve the host, the application that runs the program: calls of granted
+//! tools, early termination (`return`, `fail`), and tasks of the journal (the log of a run).
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;

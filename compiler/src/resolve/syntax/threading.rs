@@ -1,4 +1,5 @@
-//! Resolves threading forms: `->`, `as->`, `cond->`, `some->` and their relatives that thread last, and `doto`.
+//! Translates threading forms, which pass a value through a series of steps, to IR: `->`, `->>`, `as->`, `cond->`,
+//! `cond->>`, `some->`, `some->>` and `doto`.
 //!
 //! Every step binds the same slot to its value, so a chain of any length is one flat `let`.
 //!

@@ -1,4 +1,5 @@
-//! Lists what a failed program may already have changed, since a repeated run would change it again.
+//! Lists the tool calls by which a failed program may already have changed something, so that the client knows what a
+//! repeated run would do again.
 
 use ptc_calls::outcome::{CallFault, CallRecord, CallStatus, Effect};
 use serde_json::{Value, json};

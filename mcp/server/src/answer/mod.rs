@@ -50,10 +50,10 @@ impl<'a> ToolAnswer<'a> {
         ToolAnswer { is_error: false, content, structured: None, log, summary }
     }
 
-    /// Copies what is borrowed.
-    pub fn into_owned(self) -> ToolAnswer<'static> {
+    /// Copies what is borrowed, except for the run.
+    pub fn without_run(self) -> ToolAnswer<'static> {
         let ToolAnswer { is_error, content, structured, log, summary } = self;
-        let (content, summary) = (content.into_owned(), summary.into_owned());
+        let (content, summary) = (content.into_owned(), summary.without_run());
         ToolAnswer { is_error, content, structured, log, summary }
     }
 }

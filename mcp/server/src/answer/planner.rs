@@ -1,5 +1,5 @@
-//! Summarizes a `lisp_task`, a task that the server's own model solves with programs, for its answer and its record:
-//! upstream calls, programs, and the model's requests, bytes and tokens.
+//! Summarizes how the server's own model (the planner) solved a `lisp_task` with programs, for the answer and the trace
+//! of the task: upstream calls, programs, and the model's requests, bytes and tokens.
 
 use ptc_agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
 use ptc_base::digest::hex;

@@ -1,4 +1,5 @@
-//! Applies response profiles: turns a full [`Record`] into what the client sees.
+//! Applies a response profile (how much of a run's result the client gets): makes the answer to the client from the
+//! full [`Record`] of the run.
 
 use super::caps::{COUNTED_BYTES, Caps, Prints, Profile, cut};
 use super::effects;

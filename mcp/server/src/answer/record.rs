@@ -1,5 +1,5 @@
-//! Records one run in full and validates its answer against an output schema; a response profile selects from the
-//! record.
+//! The full record of one call of `lisp_eval`: the run, and its answer or error, with the answer already validated
+//! against the output schema. Each response profile (how much of a result the client gets) selects from the record.
 
 use super::RefusalReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};

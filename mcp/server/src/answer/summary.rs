@@ -12,7 +12,7 @@ pub struct CallSummary<'a> {
     /// Why it failed: the reason's name.
     pub reason: Option<Cow<'a, str>>,
     /// The run of the call.
-    pub run: Option<Cow<'a, Outcome>>,
+    pub run: Option<&'a Outcome>,
     /// The task of the call, which has many runs.
     pub task: Option<Box<TaskSummary>>,
     /// Bytes of the result alone.
@@ -47,14 +47,14 @@ impl<'a> CallSummary<'a> {
             EvalEnding::Ok { answer, .. } => (None, Some(answer.text.len() as u64)),
             EvalEnding::Error(error) => (Some(error.reason.into()), None),
         };
-        CallSummary { reason, run: record.run.map(Cow::Borrowed), result_bytes, ..CallSummary::default() }
+        CallSummary { reason, run: record.run, result_bytes, ..CallSummary::default() }
     }
 
-    /// Copies what is borrowed.
-    pub(super) fn into_owned(self) -> CallSummary<'static> {
+    /// Copies what is borrowed, except for the run.
+    pub(super) fn without_run(self) -> CallSummary<'static> {
         CallSummary {
             reason: self.reason.map(|reason| Cow::Owned(reason.into_owned())),
-            run: self.run.map(|run| Cow::Owned(run.into_owned())),
+            run: None,
             task: self.task,
             result_bytes: self.result_bytes,
             turn: self.turn,

@@ -1,4 +1,5 @@
-//! Colours for text, only on a terminal and only without `NO_COLOR`.
+//! Colours text for standard output and standard error, if the stream is a terminal and the variable `NO_COLOR` is not
+//! set.
 
 use crate::redact;
 use ptc_calls::outcome::Palette;

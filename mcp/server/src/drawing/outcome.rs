@@ -1,4 +1,5 @@
-//! Converts the outcome of a run that has just ended into a trace, so that it is drawn like a recorded call.
+//! Converts the outcome of a program that has just run into a trace, so that the code that draws recorded runs can draw
+//! it too.
 
 use super::trace::{Trace, TraceCall, TracePayload, TraceRun};
 use crate::answer::outcome::call_fault;

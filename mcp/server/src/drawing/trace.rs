@@ -1,5 +1,5 @@
-//! The data of a recorded call that is to be drawn: its run, upstream calls and payloads, and figures that are computed
-//! from them.
+//! Holds the data from which a timeline of one recorded tool call is drawn: its run, its upstream calls, their
+//! payloads, and numbers computed from them.
 
 use super::units::{self, bytes, count, whole};
 use crate::redact::visible_line;

@@ -1,4 +1,4 @@
-//! Walks a folder and the folders below it, in the order of names and to a bounded depth.
+//! Walks a folder tree, in the order of names and to a bounded depth, for the tool that lists and searches files.
 
 use super::roots::FileRoots;
 use cap_std::fs::{Dir, Metadata};

@@ -1,5 +1,4 @@
-//! Gives tools and callers access to local files (reading, searching, writing), only in the folders that the command
-//! line names.
+//! Provides the tools that read, search and write local files, only in the folders that the command line names.
 //!
 //! No path leads out of the folders, whatever links they hold and whatever changes meanwhile: each step of a
 //! path is opened relative to the handle of the folder before it. Only regular files and folders are opened.

@@ -1,4 +1,5 @@
-//! Defines the file tools for `tools/list`, and dispatches their calls.
+//! Defines the MCP tools that read, search and write local files: their entries in `tools/list`, and the dispatch of a
+//! call to the code that runs it.
 
 use super::modify::FilesystemModify;
 use super::query::{FilesystemQuery, structured};

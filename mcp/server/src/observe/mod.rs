@@ -300,7 +300,7 @@ impl BegunCall {
             trace,
             is_error,
             reason: reason.map(Into::into),
-            run: match (&summary.run, &summary.task) {
+            run: match (summary.run, &summary.task) {
                 (Some(run), _) => Some(run_entry(run, summary.result_bytes)),
                 (None, Some(task)) => Some(task_entry(task, summary.result_bytes)),
                 (None, None) => None,
@@ -353,7 +353,7 @@ fn answer_text<'a>(content: Option<&'a Content<'_>>) -> Cow<'a, str> {
 /// The texts of a call, for sinks that write them.
 fn texts(summary: &CallSummary<'_>, content: Option<&Content<'_>>) -> CallTexts {
     let answer = answer_text(content).into_owned();
-    let (run, task) = (summary.run.as_deref(), summary.task.as_ref());
+    let (run, task) = (summary.run, summary.task.as_ref());
     CallTexts {
         answer,
         prints: run.map(|run| run.prints.clone()).unwrap_or_default(),

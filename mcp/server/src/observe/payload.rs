@@ -1,4 +1,5 @@
-//! Payload policies: how much of programs, contexts and answers a record shows.
+//! Defines payload policies, which set how much of a tool call's program, input data, printed lines and answer may be
+//! shown in traces, telemetry and the web page.
 
 use ptc_base::digest::sha256_hex;
 use ptc_base::secrets::{Cut, DocumentShape, SecretRegistry};

@@ -1,4 +1,5 @@
-//! Writes a trace of each call to a file of JSON lines (`--trace-dir`), and finds the trace of a request.
+//! Stores a trace of each tool call as a file of JSON lines in the folder of `--trace-dir`, where it can be found by
+//! request id.
 //!
 //! A file is written under a name with `pending`, and renamed when it is complete. The oldest files are removed
 //! to bound their number.

@@ -1,5 +1,5 @@
-//! Logs sessions (values that last from one program to the next): one line for each program, in one file for each
-//! server process (`--turn-log-dir`).
+//! Logs the programs that run in sessions (values that last from one program to the next), one line each, in one file
+//! for each server process (`--turn-log-dir`).
 
 use super::entry::timestamp;
 use super::writer::{RecordSink, WriteOutcome, WrittenCall};

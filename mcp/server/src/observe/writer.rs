@@ -1,7 +1,7 @@
-//! Writes records to their sinks (files, a collector) on one thread, behind a bounded queue that never blocks its
-//! callers.
+//! Writes records of tool calls to their sinks (files, an OpenTelemetry collector) on a thread of its own, so that slow
+//! writes do not delay the calls.
 //!
-//! A record is dropped and counted when the queue is full or a sink cannot write it.
+//! The queue of records is bounded: one is dropped and counted when the queue is full or a sink cannot write it.
 
 use super::entry::RecordedCall;
 use crate::answer::SessionEntry;

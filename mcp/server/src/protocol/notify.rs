@@ -1,5 +1,5 @@
-//! Builds the notifications that we send (progress, log messages, tool list changes, cancellations), and the first and
-//! last message of a subscription.
+//! Builds the server's notifications to a client (progress, log messages, tool list changes, cancellations), and the
+//! messages that open and close a subscription to them.
 
 use super::borrowed::Raw;
 use super::frame::Id;

@@ -1,5 +1,5 @@
-//! Parses the parameters of all known MCP methods, with the keys of `_meta` that are used, as one type, so that a
-//! message is parsed in one pass.
+//! Defines one type for the parameters of every MCP method that the server knows, including metadata (`_meta`), so that
+//! any message is parsed in one pass.
 
 use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;

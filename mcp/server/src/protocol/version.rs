@@ -1,9 +1,9 @@
-//! Negotiates versions of MCP, and finds the era of each message: that of the versions with a handshake, or that of the
-//! stateless ones.
+//! Negotiates the MCP version with a client, and tells messages of the versions with a handshake from those of the
+//! stateless versions (2026-07-28 and later).
 //!
-//! The era follows from the shape of each message, never from earlier ones. A message with a protocol version
-//! in its `_meta` is stateless (2026-07-28); every other one belongs to the handshake era. So one connection
-//! may carry both.
+//! The era (handshake or stateless) follows from the shape of each message, never from earlier ones. A message with a
+//! protocol version in its `_meta` is stateless (2026-07-28); every other one belongs to the handshake era. So one
+//! connection may carry both.
 
 use super::message::RpcError;
 use super::params::Params;

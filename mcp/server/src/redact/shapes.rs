@@ -1,5 +1,5 @@
-//! Describes the JSON messages, reports and traces that we write: which members are protocol, and which are foreign
-//! text to redact.
+//! Classifies the keys in JSON that ptc writes (MCP messages, reports, traces), so that secrets are redacted in text
+//! from outside but protocol members stay as they are.
 //!
 //! A key that is missing here cannot leak: its name and everything below it count as foreign text.
 

@@ -1,4 +1,4 @@
-//! Carries the events of running calls (permission to start, progress, questions, end) to the connection that serves
+//! Queues the events of running tool calls (admission, progress, questions, completion) for the connection that serves
 //! them. The answer of a call is written on the thread where its job has ended. Events are collected under one lock,
 //! with one wake-up for many.
 

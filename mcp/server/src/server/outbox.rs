@@ -1,5 +1,5 @@
-//! The trait by which messages are sent to a client, each labelled with its request so that HTTP can route it; for
-//! stdio a buffer collects them.
+//! Defines the trait through which the server sends messages to a client, each labelled with the request that it
+//! belongs to, so that HTTP can route it. For stdio, a buffer collects the messages.
 
 use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! The writer thread of a connection: sends all waiting bytes in one write, and measures how far the client is behind.
+//! Sends the messages of a connection from a writer thread, so that a client that reads slowly cannot block the server.
+//! All waiting bytes go out in one write, and the number of those that still wait is known.
 
 use crate::redact::RedactingWriter;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Collects the progress of one request from the threads that report it, and makes notifications for its client: in
-//! order, increasing, bounded.
+//! Turns the progress that several threads report for one request into MCP notifications for its client, in order, with
+//! increasing numbers, and limited in rate.
 
 use super::mailbox::{Event, Mailbox, Slot};
 use crate::protocol::ServerMessage;

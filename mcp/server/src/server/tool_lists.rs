@@ -1,5 +1,5 @@
-//! Builds the `tools/list` results and the server instructions once for all clients, for MCP with `initialize` and
-//! without, and rebuilds them when the tools change.
+//! Keeps the server instructions, and the `tools/list` results for each era of MCP (with `initialize` or stateless),
+//! ready to send, and rebuilds them when the tools change.
 
 use crate::protocol::Era;
 use crate::tools::{Facts, Registry};

@@ -1,5 +1,5 @@
-//! Defines a job: the longer work of a tool call, which the server starts and may cancel, and which reports its
-//! progress and its end.
+//! Defines a job, the part of a tool call that takes a while: the server starts it, may cancel it, and gets reports of
+//! its progress and its answer.
 
 use super::ToolAnswer;
 use ptc_calls::journal::RunKeeper;

@@ -1,4 +1,5 @@
-//! Renders the view of open sessions on the web page (`--ui`): state, dates, memory, and the names that each holds.
+//! Renders the open sessions (values kept between programs) on the web page (`--ui`): for each session, the activity,
+//! dates, memory and stored names.
 
 use super::html::Html;
 use crate::drawing::units::bytes;

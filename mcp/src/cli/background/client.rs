@@ -1,5 +1,5 @@
-//! Lets other commands use the background process of `ptc up`: finds it, asks it for its state, page or end, and uses
-//! its servers instead of starting them.
+//! The client side of the background process that `ptc up` starts: other commands use it to query or stop that process,
+//! to get a link to its web page, and to reach the MCP servers that it keeps running.
 
 use super::socket;
 use ptc_base::files;

@@ -1,4 +1,5 @@
-//! Serves the web page of the background process (`ptc up`) on a free local port, once a link to it is first asked for.
+//! Serves the web page of the background process (`ptc up`) on a free local port, which is opened when a link to the
+//! page is first requested.
 
 use ptc_base::files;
 use ptc_base::tasks::{self, TaskOwner};

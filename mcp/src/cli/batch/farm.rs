@@ -1,5 +1,5 @@
-//! `ptc batch --farm URL`: puts input lines into a database, where any number of processes answer them, and collects
-//! the answers.
+//! `ptc batch --farm URL`: distributes the input lines of a batch over any number of processes, through a database, and
+//! collects the answers.
 //!
 //! Without another flag lines are put in. `--work` takes lines until all of them have an answer, `--collect` writes the
 //! answers in the order of the input, `--delete` removes all. Each of these can be stopped and started again.

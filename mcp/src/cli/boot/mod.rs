@@ -1,5 +1,5 @@
-//! Starts the runtime of a command (engine, workers, connections to servers) with the servers that its flags and
-//! configuration name. The flags are [`UpstreamFlags`], in `flags`.
+//! Starts the runtime (engine, workers, connections to servers) that a command needs, with the servers from the
+//! command's flags and configuration file. The flags are [`UpstreamFlags`], in `flags`.
 
 mod flags;
 

@@ -1,5 +1,5 @@
-//! Finds the servers that a client's own configuration starts, moves them into that of `ptc` (`ptc install --replace`),
-//! and moves them back from a record (`--undo`).
+//! Moves MCP servers from a client's own configuration to that of `ptc` (`ptc install --replace`), and back by a record
+//! of the move (`--undo`).
 
 use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;

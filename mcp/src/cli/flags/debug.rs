@@ -1,5 +1,5 @@
-//! Flags for recording what a server does (a debug tool, trace files, a log of session programs, OpenTelemetry export),
-//! and the recorder that they set up.
+//! Flags that choose how the server records tool calls: by a debug tool, trace files, a log of session programs, or
+//! OpenTelemetry export. The recorder is set up from them here.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

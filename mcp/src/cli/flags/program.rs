@@ -1,5 +1,5 @@
-//! Groups the flags of commands that run Lisp programs (upstream servers, libraries, limits), and starts the runtime
-//! that they describe.
+//! Defines the flags common to commands that run Lisp programs (upstream servers, libraries, limits), and starts the
+//! runtime that they configure.
 
 use super::limits::LimitFlags;
 use super::prelude::PreludeFlags;

@@ -1,5 +1,5 @@
-//! Flags of `proxy-dispatch`, one tool in front of all upstream tools: when a large result is kept in a file, how long,
-//! and whether it is written in the compact notation TOON.
+//! Flags of `proxy-dispatch`, an MCP tool through which clients call any upstream tool: they limit the large results
+//! that are kept in files, and choose the compact notation TOON for results.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;

@@ -1,4 +1,5 @@
-//! Reads the flags for Python scripts, which choose an interpreter and limits, and starts that interpreter.
+//! Chooses and starts the interpreter of Python scripts, and sets the limits of scripts, as the command-line flags and
+//! the configuration say.
 
 use super::limits::{FlagTable, LimitFlags};
 #[cfg(feature = "monty")]

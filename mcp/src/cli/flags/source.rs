@@ -1,5 +1,5 @@
-//! Reads what a command runs: a program from an argument, a file or standard input, and its input data (the context) as
-//! JSON from an argument or a file.
+//! Reads the program that a command runs (from an argument, a file or standard input), and the JSON input data for it
+//! (from an argument or a file).
 
 use ptc_server::console::exit::Abort;
 use ptc_server::tools::lisp_eval::arguments::read_context;

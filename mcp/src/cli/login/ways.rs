@@ -1,4 +1,5 @@
-//! Logs a person in at a server: with a browser on this machine, a pasted address, or a code on another device.
+//! Performs the OAuth login at an upstream server in one of three ways: by a browser on this machine, a pasted redirect
+//! address, or a code typed on another device.
 
 use super::{browser, failed};
 use ptc_base::oauth::{AddressReader, LoginSummary, LoopbackListener, PendingLogin, Scopes, ServerLogin};

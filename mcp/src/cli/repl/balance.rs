@@ -1,5 +1,5 @@
-//! Checks whether REPL input is complete (every bracket closed, no string open), and splits a pasted text into inputs.
-//! It reads input in parts, each of them once.
+//! Finds where an input of the REPL is complete (no bracket or string is open), to know whether more lines must be
+//! typed, and to split pasted text into inputs. It reads input in parts, each of them once.
 
 /// The state of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Suggests completions of REPL input (names, tools, keys of arguments), and shows the usage of functions.
+//! Helps the user to type in the REPL: completes names, tools and keys of arguments, and shows the usage of a function
+//! as soon as its name is written.
 
 use super::commands::COMMANDS;
 use ptc_server::redact;

@@ -1,4 +1,4 @@
-//! Describes for people how a replay differs from its recording.
+//! Formats the report of a replay as text: whether the run went as recorded, and otherwise the differences.
 
 use ptc_calls::journal::Difference;
 use ptc_engine::Replayed;

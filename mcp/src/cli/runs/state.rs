@@ -1,5 +1,5 @@
-//! Flags that say where runs are stored so that they outlive their process (`--state`, with `--lease` and
-//! `--state-patience` for databases), and the store that they open.
+//! Flags that choose where runs are stored (`--state`: a folder or a database), so that another process can continue
+//! them after an interruption. Also opens that store; `--lease` and `--state-patience` are for databases.
 
 use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;

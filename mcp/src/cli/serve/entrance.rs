@@ -1,5 +1,5 @@
-//! Opens the input of `ptc serve` (standard input or an HTTP listener), listens for the signals that close it, and
-//! announces to the user that it is open.
+//! Opens the input from which `ptc serve` receives MCP messages: standard input or an HTTP listener. It also listens
+//! for the signals that stop the server, and announces to the user that the input is open.
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;

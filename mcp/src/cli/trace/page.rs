@@ -1,4 +1,5 @@
-//! Draws a trace as one self-contained page of HTML, without scripts, other files or fonts.
+//! Renders the trace of one tool call (its program, upstream calls and answer) as a self-contained HTML page, without
+//! scripts, other files or fonts.
 
 use ptc_server::drawing::chart;
 use ptc_server::drawing::html::escaped;

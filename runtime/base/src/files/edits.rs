@@ -1,5 +1,5 @@
-//! Decides when followed files, such as configuration, are read again: after an edit, for which it looks twice a
-//! second, or on request.
+//! Watches files, such as the configuration, to have them read again after an edit or on request. It looks for edits
+//! twice a second.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,5 @@
-//! Opens connections for the HTTP client, directly or through a proxy, with or without TLS, and lets no connection keep
-//! its thread busy with endless input.
+//! Opens the connections of the HTTP client, directly or through a proxy, with or without TLS. It lets no connection
+//! keep its thread busy with endless input.
 
 use super::address::{AddressClass, ForbiddenAddress, RuledResolver, class_of_literal};
 use super::{NetError, NetFault, TlsOptions};

@@ -1,4 +1,5 @@
-//! The body of an HTTP request, as a sequence of buffers that are shared instead of copied.
+//! Defines the body of an outgoing HTTP request as a sequence of shared buffers, so that neither building nor cloning
+//! it copies bytes.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

@@ -1,4 +1,5 @@
-//! Names the account that the tokens of a login are for, so that no session at a server is used with the tokens of another.
+//! Identifies the user account that the OAuth tokens of a login belong to, so that a session opened at a server for one
+//! account is never used with the tokens of another.
 
 use crate::digest::sha256_hex;
 use crate::oauth::{OAuthFault, random};

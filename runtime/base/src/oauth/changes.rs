@@ -1,5 +1,5 @@
-//! Counts the changes of OAuth logins that are under way, so that the process does not end after new tokens were
-//! requested and before they are stored. The tokens would be lost, and a server with rotation would end the login.
+//! Delays the end of the process while OAuth logins change, from the request for new tokens until these are stored, by
+//! counting the changes under way. Otherwise the tokens would be lost, and a server with rotation would end the login.
 //!
 //! Each request for tokens needs a [`LoginChange`], so none can be forgotten.
 

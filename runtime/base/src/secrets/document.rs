@@ -1,4 +1,4 @@
-//! Redacts secrets in JSON text that has to stay valid.
+//! Redacts secrets in JSON messages in such a way that they stay valid JSON and keep the words of their protocol.
 //!
 //! A secret may be `text` or `id` or `1`: replacing it wherever it occurs would destroy the message. So only
 //! the contents of strings change, and a [`DocumentShape`] names the parts that are words of a protocol

@@ -1,10 +1,9 @@
-//! Truncates texts that a model or a person reads, so that the cut never hides a part of a secret from redaction. No
-//! other code truncates them.
+//! Truncates texts for models and people, without leaving a part of a secret at the cut, which redaction would not
+//! recognize. No other code truncates such texts.
 //!
-//! A part of a secret would not be recognized, so a text is redacted first and then cut:
-//! [`SecretRegistry::excerpt`], or [`CleanText::first`] for a text that is already redacted. Where no
-//! registry is at hand, because a text is redacted later, [`shortened`] leaves an ellipsis: a part of a
-//! secret in front of it is recognized.
+//! A text is redacted first and then cut: [`SecretRegistry::excerpt`], or [`CleanText::first`] for a text that is
+//! already redacted. Where no registry is at hand, because a text is redacted later, [`shortened`] leaves an ellipsis:
+//! a part of a secret in front of it is recognized.
 
 use super::{CleanText, SecretRegistry};
 use std::borrow::Cow;

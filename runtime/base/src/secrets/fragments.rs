@@ -1,4 +1,5 @@
-//! Finds fragments of secret keys in a text, which remain where another program has truncated a key.
+//! Finds parts of known secret keys in a text, such as the end of a key that another program has truncated, so that
+//! they can be redacted.
 //!
 //! A service may show the end of a key, or a line of it from the middle on. Parts are recognized by windows
 //! of eight bytes (*grams*): all grams are in one sorted table, so a text is scanned once, whatever it

@@ -1,5 +1,5 @@
-//! Stores state that outlives a process (values with versions, logs, leases, locks), and passes messages between the
-//! processes that share it.
+//! Stores data that must outlive a process, as versioned values and logs, and coordinates the processes that share the
+//! store, by leases, locks and messages.
 //!
 //! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process,
 //! `PostgresStore` a database that many nodes share.

@@ -1,4 +1,5 @@
-//! Makes a run durable on request while it executes, so that a client can come back to it later, even after its end.
+//! Starts to store the journal (a log to replay or resume from) of a run that already executes, so that a client can
+//! come back to the run later, even after it has ended.
 
 use super::run_journal::RunJournal;
 use ptc_base::sync::Locked;

@@ -1,4 +1,4 @@
-//! Writes the journal of each run to a file in a folder, from which the run can be replayed.
+//! Writes the journal of each run (a log from which the run can be replayed) to a file in a folder.
 //!
 //! Files hold real bytes, secrets among them, and are private (0600). A journal gets its name when it is complete; tool
 //! lists and preludes, which many runs share, are in `shared` under their digests.

@@ -1,4 +1,5 @@
-//! Filters the tools of a server by the allow and block lists of its configuration entry, and by read-only operation.
+//! Filters the tools of a server by the allow and block lists of its configuration entry, and in read-only operation
+//! admits only tools that are annotated as read-only.
 //!
 //! The lists are applied where tool lists are made, so a refused tool exists for no front end. Requests for
 //! resources and prompts are named by their methods (`resources/read`).

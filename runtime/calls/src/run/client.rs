@@ -1,6 +1,6 @@
-//! Defines the interface to the MCP client that a run executes for, which answers requests of servers and receives the
-//! progress of the tools that the run calls. Servers may elicit input from its user, and ask for the folders that it
-//! works in (roots).
+//! Defines the interface through which a run reaches its MCP client, to pass on the requests of upstream servers (such
+//! as questions to the user) and to report the progress of tools. Servers may elicit input from the client's user, and
+//! ask for the folders that it works in (roots).
 
 pub mod asker;
 

@@ -1,5 +1,5 @@
-//! Declares the limits of a run: those that flags can change, with their defaults and what happens beyond them, and
-//! those that are fixed. A limit that a lower crate enforces takes its default from there.
+//! Declares the limits of a run, adjustable by flags or fixed, each with its value or default and with what happens
+//! beyond it. A limit that a lower crate enforces takes its default from there.
 
 mod table;
 

@@ -1,5 +1,5 @@
-//! Holds the data of one run of a program or script: options and limits, what it has used, its calls, its outcome, and
-//! how a caller follows it.
+//! Defines the data of one run of a program or script: options, limits, resources used, tool calls, outcome, and the
+//! interface by which a caller follows its progress.
 //!
 //! # Layout
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`:

@@ -1,5 +1,5 @@
-//! Parses the trace of a caller (W3C Trace Context, <https://www.w3.org/TR/trace-context/>), and makes the trace
-//! that an upstream gets with each call of the run.
+//! Passes the trace context of a run's caller on to the upstream servers that the run calls (W3C Trace Context,
+//! <https://www.w3.org/TR/trace-context/>).
 //!
 //! A run without a trace passes none on. Where spans are exported, each call of an upstream has a span of its own,
 //! which the upstream gets as its parent ([`RunSpan`]). Otherwise the caller's span is passed on.

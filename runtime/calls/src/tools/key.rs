@@ -1,4 +1,5 @@
-//! Writes the name of a property as a key of PTC-Lisp: a keyword where possible, else a string.
+//! Writes the name of a JSON property as the key that a PTC-Lisp program uses for it: a keyword where possible, else a
+//! string.
 
 use super::visible::literal;
 

@@ -1,5 +1,5 @@
-//! Describes the tools that programs can call: lists of servers, signatures, observed shapes of results, checks of
-//! arguments, and texts for people and models.
+//! Keeps a catalog of the tools that programs can call, to describe these tools to models and people, and to check the
+//! arguments of calls.
 //!
 //! # Layout
 //! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all

@@ -1,4 +1,4 @@
-//! Finds the known name that is nearest to a misspelled one.
+//! Finds the known name nearest to a misspelled one, for hints about unknown tools, keys and other names.
 
 /// Longer names have no near ones.
 const LONGEST: usize = 64;

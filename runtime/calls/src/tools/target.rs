@@ -1,5 +1,5 @@
-//! Defines what a call can ask a server for: a tool, a resource, a prompt, a list of these, or an MCP request of the
-//! session itself.
+//! Defines what a call can request from a server: a tool, a resource, a prompt, a list of resources or prompts, or an
+//! MCP request that ptc makes on its own and no program can make.
 
 use super::tool::{Annotations, TaskSupport, UpstreamTool};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Prepares a tool call to be sent once its arguments are encoded: charges the budget, and asks the policy and, where
-//! that demands it, a person for approval.
+//! Loads a tool call with its encoded arguments and clears it to be sent: charges the budget, gets the decision of the
+//! policy and, where that demands it, the approval of a person.
 
 use super::cache::Repeat;
 use super::direct::DirectCall;

@@ -1,5 +1,5 @@
-//! Executes runs that only wait (for tools, or for a script in another process) as async tasks instead of on worker
-//! threads, and enforces deadlines and cancellation. The task holds the account of its run.
+//! Executes runs that only wait (for tools, or for a script in another process) as async tasks, so that they occupy no
+//! worker thread. It enforces their deadlines and cancellation. The task holds the account of its run.
 
 use super::handle::RunHandle;
 use crate::guest::AsyncRun;

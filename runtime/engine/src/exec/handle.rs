@@ -1,4 +1,5 @@
-//! Handles that cancel a run from any thread, wherever it is: queued, at a worker, or on the I/O runtime.
+//! Defines the handle with which any thread can cancel a run, whether the run is queued, at a worker, or on the I/O
+//! runtime.
 
 use super::inbox::{Inbox, WorkerMessage};
 use ptc_calls::run::RunId;

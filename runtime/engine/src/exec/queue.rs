@@ -1,5 +1,5 @@
-//! Queues programs that have not started and hands them to workers; decides when a busy worker begins another one.
-//! Runs that need no worker go to the I/O runtime.
+//! Schedules programs that have not started: queues them, hands them to idle workers, and decides when a busy worker
+//! should begin another one. Runs that need no worker go to the I/O runtime.
 
 use super::async_runs::AsyncRuns;
 use super::handle::{RunHandle, Submitted};

@@ -1,5 +1,5 @@
-//! Starts asynchronous work of a program, such as its tool calls, on the I/O runtime, many pieces in one task to save
-//! overhead.
+//! Starts the asynchronous work of a program, such as its tool calls, on the I/O runtime, and bundles many pieces of
+//! work into one task to save overhead.
 //!
 //! A program with a thousand calls hands out a thousand pieces of work within microseconds. A task for each would cost
 //! more than most of them, so up to [`MOST`] share a task, and results that are ready together are delivered together.

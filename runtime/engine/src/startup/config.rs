@@ -1,5 +1,5 @@
-//! The configuration that an application starts a runtime with: servers, policy, tools, preludes, caches, capacity; and
-//! its defaults.
+//! The configuration, with defaults, that an application starts a runtime with: servers, policy, tools, preludes (Lisp
+//! libraries), caches and capacity.
 
 use super::{Observer, StartPolicy};
 use crate::broker::ResultCaching;

@@ -1,5 +1,5 @@
-//! Defines the errors with which a runtime does not start, such as two servers of one name or a required server that
-//! fails.
+//! Defines the errors that keep a runtime from starting, such as two servers of the same name or the failure of a
+//! required server.
 
 use ptc_calls::policy::PolicyError;
 use std::fmt;

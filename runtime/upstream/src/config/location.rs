@@ -1,4 +1,4 @@
-//! Finds line and column of a key in a configuration file, and makes errors with that location.
+//! Adds line and column to errors about a configuration file, by finding the key in question in its JSON or YAML text.
 
 use super::ConfigError;
 use super::syntax::{FileSyntax, json_options};

@@ -1,5 +1,5 @@
-//! Sends an MCP server the requests other than tool calls (handshake, lists, states of tasks), and waits for each
-//! answer until a deadline.
+//! Sends a request to an MCP server, such as the handshake, a list of tools or the state of a task, and waits for the
+//! answer until a deadline. Tool calls are sent elsewhere.
 
 use crate::request::{Envelope, Era};
 use crate::transport::{Connection, ServerEvents};

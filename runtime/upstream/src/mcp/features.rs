@@ -1,5 +1,5 @@
-//! Requests the resources and prompts of an MCP server: joins all pages of a list, and reads prompts that the server
-//! has filled in with arguments.
+//! Lists the resources and prompts of an MCP server, with all pages of a list joined, and converts the arguments and
+//! the result of a request for one prompt.
 
 use super::client::{Question, RpcClient};
 use super::dialect::Dialect;

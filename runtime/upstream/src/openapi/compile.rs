@@ -1,4 +1,4 @@
-//! Compiles the chosen operations of an OpenAPI document to tools, each with a plan of its HTTP request, and reports
+//! Compiles the chosen operations of an OpenAPI document to tools, each with a plan of its HTTP request. It reports
 //! together all operations that cannot be called.
 
 use super::choose::choose;

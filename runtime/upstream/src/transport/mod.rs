@@ -1,6 +1,6 @@
-//! Transports: the ways to reach a server, as a child process, over HTTP, or as tools of the configuration. A
-//! [`Transport`] connects; its [`Connection`] carries requests and results. It starts nothing again and stores
-//! no tool list: the [supervisor](super::supervisor) does, once for all transports.
+//! Defines transports, the ways to reach a server: as a child process, over HTTP, or locally, for tools that the
+//! configuration itself defines. A [`Transport`] connects; its [`Connection`] carries requests and results. It starts
+//! nothing again and stores no tool list: the [supervisor](super::supervisor) does, once for all transports.
 //!
 //! A new transport is a folder here with a specification that implements [`Transport`], and a line in the table of
 //! transports of `config`.

@@ -1,4 +1,4 @@
-//! Limits the log lines that one server can cause.
+//! Limits the rate of log lines that one server can cause, so that it cannot flood the log.
 
 use ptc_calls::tools::ServerText;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Builtins that build sequences and collections out of items and other collections.
+//! Builtins that build sequences (`list`, `concat`, `interleave`, `range` …) or add items to a collection (`conj`,
+//! `into`).
 
 use crate::arith::invalid_types;
 use crate::builtins::functions::{endless, transducers};

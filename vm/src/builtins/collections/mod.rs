@@ -1,5 +1,5 @@
-//! Builtins on collections: those about a collection as a whole (`count`, `empty?`, `frequencies`, `sum`) are in this
-//! file, the others in submodules.
+//! Defines the builtins on collections: in this file those that measure or summarise a whole collection (`count`,
+//! `empty?`, `frequencies`, `sum`), in submodules all others.
 
 pub(crate) mod construction;
 pub(crate) mod maps;

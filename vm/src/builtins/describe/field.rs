@@ -1,5 +1,5 @@
-//! Summarises the values of one field (a key or path) for the builtin `describe`: types, range, distinct values and
-//! examples; also all fields of maps, by key.
+//! Gathers statistics on one field of maps (a key, or a path of keys) for the builtin `describe`: types, range,
+//! distinct values and examples. `Fields` does so for all fields, by key.
 
 use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_map, text_map, type_name};
 use crate::builtins::numbers::convert::parse_double;

@@ -1,4 +1,5 @@
-//! Builtins for sequences without an end: `iterate`, `repeat`, `cycle`, `repeatedly`, and their consumers.
+//! Builtins that make sequences without an end (`iterate`, `repeat`, `cycle`, `repeatedly`), and functions that take a
+//! bounded number of their items.
 //!
 //! Nothing is computed until a consumer that needs a bounded number of items pulls them: `take`,
 //! `take-while`, `first`, `nth`, `some` … Every other consumer is an error that says how to bound the

@@ -1,5 +1,5 @@
-//! Builtins that replace the matches of a string or regex: `replace`, `replace-first`, and groups in replacements
-//! (`$1`, `${name}`).
+//! Builtins `replace` and `replace-first`, which replace matches of a text or regex in a string; the replacement may
+//! refer to groups of the match (`$1`, `${name}`).
 
 use super::string_argument;
 use crate::arith::invalid_types;

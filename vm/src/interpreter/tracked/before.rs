@@ -1,5 +1,5 @@
-//! Updates, before an instruction runs, the records of which servers' data the value in each register depends on
-//! (shadows).
+//! Updates, before an instruction runs, the source tracking of the program: which servers' data the value in each
+//! register depends on.
 
 use super::exact::{self, Keyed};
 use super::regions::{Regions, may_call};

@@ -1,5 +1,5 @@
-//! Finds what each conditional branch in a function controls, for tracking data flow through conditions: the registers,
-//! names, calls and exits up to where its ways meet again.
+//! Finds which registers, names, calls and exits depend on each conditional branch of a function, up to where its paths
+//! join, to track data flow through conditions.
 //!
 //! Whether a register is written there, a name defined, a call made or the program ended depends on the condition,
 //! whichever way is taken. So at the place where the ways meet, the sources of the condition go to everything that one

@@ -1,5 +1,5 @@
-//! Records the sources (which servers' data a value depends on) of a fiber's registers, and of the conditions under
-//! which its functions and calls run.
+//! Records which servers' data (sources) the registers of a fiber (thread of control) depend on, directly or because
+//! that data decided which branch or function runs.
 
 use super::regions::{Region, Regions};
 use crate::interpreter::charged::Charged;

@@ -1,5 +1,5 @@
-//! Fills memory-limited lists with values or with the arguments of a call, and turns them into vectors of the language
-//! without a copy.
+//! Builds vectors of the language in lists that count against the program's memory limit, and converts such a list to a
+//! vector without copying it.
 
 use crate::fault::Result;
 use crate::memory::{List, Meter, items};

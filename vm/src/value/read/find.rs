@@ -1,5 +1,5 @@
-//! Finds a substring in a string, paying for the work window by window, so that a long search ends at the program's
-//! work limit.
+//! Finds a substring in a string by searching window by window, and charges fuel (budget of work) for each window, so
+//! that a long search stops at the program's limit.
 
 use super::BYTES;
 use crate::fault::Result;

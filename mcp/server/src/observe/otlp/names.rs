@@ -1,5 +1,5 @@
-//! Names of the exported OpenTelemetry attributes and duration metrics, with histogram buckets, in one table because
-//! their conventions are still in development.
+//! Defines in one place the names of exported OpenTelemetry attributes and duration metrics, which may change because
+//! their conventions are still in development. The buckets of the duration histograms are here too.
 //!
 //! `mcp.*`, `gen_ai.*`, `jsonrpc.*` and `error.*` are those of the OpenTelemetry semantic conventions for
 //! MCP and generative AI (<https://github.com/open-telemetry/semantic-conventions-genai>). `ptc.*` are our own.

@@ -1,4 +1,5 @@
-//! Limits the OpenTelemetry spans that wait for export to the collector, and counts those that were written or dropped.
+//! Limits how many OpenTelemetry spans may wait for export to the collector; further ones are dropped, and counted.
+//! Written spans are counted as well.
 
 use crate::observe::writer::SinkCounts;
 use opentelemetry_sdk::Resource;

@@ -1,5 +1,5 @@
-//! Lets tool calls outlive the requests that began them: as MCP tasks, in both versions of that feature, or as runs
-//! that clients await with the tool `lisp_run`.
+//! Lets a tool call go on after the request that began it has ended: as an MCP task, or as a run that the client awaits
+//! with the tool `lisp_run`.
 //!
 //! In 2025-11-25 a client asks for a task, and gets it at once. In the extension of 2026-07-28 the server makes one of
 //! a call that takes long, if the client knows tasks. For other clients such a call answers with a `run_id`.

@@ -1,5 +1,5 @@
-//! Writes the JSON of MCP tasks (capabilities, states, results, notifications) for both versions of that feature: that
-//! of 2025-11-25, and the extension of 2026-07-28.
+//! Writes the JSON of MCP tasks, which are tool calls that go on after their request has ended, for both versions of
+//! that feature: that of 2025-11-25, and the extension of 2026-07-28.
 
 use super::run::{DetachedRun, End, HandleKind, Status, View};
 use crate::answer::{Content, ToolAnswer};

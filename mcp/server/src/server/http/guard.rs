@@ -1,5 +1,5 @@
-//! Checks the Host and Origin headers of requests, against web pages that attack servers on their visitor's machine.
-//! Foreign host names (DNS rebinding) and origins that are not allowed do not pass.
+//! Checks the Host and Origin headers of HTTP requests, so that a malicious web page in a user's browser cannot call
+//! this server. Foreign host names (DNS rebinding) and origins that are not allowed do not pass.
 
 use super::settings::HttpSettings;
 use axum::http::{HeaderMap, HeaderName, Uri, header};

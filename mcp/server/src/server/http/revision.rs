@@ -1,5 +1,5 @@
-//! Determines whether an HTTP request follows the MCP versions with an `initialize` handshake or the later stateless
-//! ones, and checks that its headers match its body.
+//! Determines the era of MCP that an HTTP request follows (with an `initialize` handshake, or stateless) from the
+//! request's headers and body, which must agree.
 
 use super::guard::single_header;
 use super::reply::REVISION;

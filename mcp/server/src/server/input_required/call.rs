@@ -1,5 +1,5 @@
-//! Lets a tool call ask its client questions in MCP 2026-07-28, where servers send no requests: the response asks, and
-//! the client repeats the call with the answers.
+//! Lets a running tool call ask its client questions in MCP 2026-07-28, where servers cannot send requests: a response
+//! carries the questions, and the client repeats the call with the answers.
 //!
 //! So one run has several requests. The one that waits is answered with the questions of an upstream.
 
@@ -16,6 +16,7 @@ use crate::server::mailbox::{Event, Mailbox, Slot};
 use crate::server::progress::ProgressReporter;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_base::sync::Locked;
+use ptc_calls::outcome::Outcome;
 use ptc_calls::watcher::RunView;
 use ptc_upstream::{CallingClient, Offered, ProgressListener, ToolStep};
 use serde_json::value::RawValue;
@@ -62,7 +63,7 @@ enum RequestSlotState {
     /// The run goes on without its request.
     Detached(Arc<DetachedRun>),
     /// The run has ended. The answer is `None` after a defect, or once it was fetched.
-    Ended(Option<Box<ToolAnswer<'static>>>),
+    Ended(Option<Box<StoredAnswer>>),
 }
 
 impl PendingRequestSlot {
@@ -108,7 +109,7 @@ impl PendingRequestSlot {
                 request.ended(handler, answer);
             }
             RequestSlotState::Vacant => {
-                *state = RequestSlotState::Ended(answer.map(|answer| Box::new(answer.clone().into_owned())))
+                *state = RequestSlotState::Ended(answer.map(|answer| Box::new(StoredAnswer::new(answer))))
             }
             RequestSlotState::Detached(run) => {
                 drop(state);
@@ -209,7 +210,7 @@ impl InputRequiredCall {
             detached @ RequestSlotState::Detached(_) => *state = detached,
             RequestSlotState::Ended(stored) => {
                 drop(state);
-                request.ended(handler, stored.as_deref());
+                request.ended(handler, stored.as_deref().map(StoredAnswer::answer).as_ref());
             }
         }
     }
@@ -277,6 +278,25 @@ pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String,
 pub(in crate::server) fn input_required(requests: Map<String, Value>, state: String) -> ToolAnswer<'static> {
     let content = Content::InputRequired { requests: Box::new(requests), state: Some(state) };
     ToolAnswer::new(content)
+}
+
+/// The answer of a run that ended while no request waited for it.
+#[derive(Debug)]
+struct StoredAnswer {
+    answer: ToolAnswer<'static>,
+    run: Option<Outcome>,
+}
+
+impl StoredAnswer {
+    fn new(answer: &ToolAnswer<'_>) -> StoredAnswer {
+        StoredAnswer { answer: answer.clone().without_run(), run: answer.summary.run.cloned() }
+    }
+
+    fn answer(&self) -> ToolAnswer<'_> {
+        let mut answer: ToolAnswer<'_> = self.answer.clone();
+        answer.summary.run = self.run.as_ref();
+        answer
+    }
 }
 
 /// Reports on a run to the request that waits for it. Dropping it frees the permit.

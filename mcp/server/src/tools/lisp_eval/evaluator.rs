@@ -1,5 +1,5 @@
-//! The interface by which `lisp_eval` and similar tools have programs run, submitted or resumed; the runtime implements
-//! it, and tests replace it.
+//! Defines the trait `Evaluator`, through which `lisp_eval` and similar tools run programs: implemented by the runtime,
+//! and by substitutes in tests.
 
 use crate::tools::Cancel;
 use ptc_base::tasks::{self, TaskOwner};

@@ -12,7 +12,6 @@ use ptc_calls::tools::visible::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 
 /// Part of the note about failed calls that a program does not show. It is left out here.
 const NOT_SHOWN: &str = " gave :ok false, and the answer does not say why";
@@ -90,7 +89,7 @@ impl ProxyAnswer {
             || self.members.get("reason").and_then(Value::as_str).map(|reason| reason.to_owned().into());
         CallSummary {
             reason: failed.or_else(own_reason).filter(|_| self.is_error),
-            run: Some(Cow::Borrowed(outcome)),
+            run: Some(outcome),
             result_bytes: Some(self.text.len() as u64).filter(|_| !self.is_error),
             ..CallSummary::default()
         }

@@ -1,4 +1,5 @@
-//! Defines the arguments of the tool `proxy-dispatch` in one table, from which both its schema and its checks are made.
+//! Defines the arguments of `proxy-dispatch`, a tool that finds and calls the tools of all servers, in one table from
+//! which the JSON Schema and the argument checks are made.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
-//! Decides whether `proxy-dispatch` returns a result or keeps it in a file, because of its size or on request, and
-//! reads arguments of calls from files.
+//! Keeps results of `proxy-dispatch` in files, so that the client gets a path in place of a large result, and can pass
+//! a file as the arguments of a later call. A result is kept because of its size or on request.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;

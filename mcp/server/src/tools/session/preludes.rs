@@ -1,5 +1,5 @@
-//! Decides which preludes (Lisp libraries) from a store a session uses, in versions fixed for its whole life, and
-//! whether its programs may write new ones.
+//! Determines, when a session starts, which versions of stored preludes (Lisp libraries) its programs use until it
+//! ends, and whether they may write new ones.
 
 use super::arguments::Fields;
 use super::fault::SessionFault;

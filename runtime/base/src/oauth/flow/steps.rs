@@ -1,5 +1,5 @@
-//! The steps with which every OAuth login begins: find the authorization server of an upstream server, then choose
-//! scopes and client.
+//! Performs the first steps of every OAuth login at an upstream server: finds its authorization server, then chooses
+//! the scopes to request and the OAuth client to use.
 
 use crate::net::{AddressClass, Headers, Method};
 use crate::oauth::OAuthFault;

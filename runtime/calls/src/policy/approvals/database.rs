@@ -1,5 +1,5 @@
-//! Stores the questions by which people approve tool calls, and the answers, in the database of several ptc servers:
-//! each of them, and `ptc approvals`, sees all.
+//! Stores the questions by which people approve tool calls, and the answers, in a database that several ptc servers
+//! share, so that any of them and `ptc approvals` can list and answer the questions.
 
 use super::list::{AnswerText, WaitingQuestion, now};
 use crate::journal::DurableRuns;

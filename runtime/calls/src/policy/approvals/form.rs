@@ -1,5 +1,5 @@
-//! Defines the question that a person gets when tool calls need approval (its text and its calls), and the approval
-//! that comes back. It is about calls that are alike, or about a whole program.
+//! Defines the form by which a person approves tool calls: the question, with its text and its calls, and the approval
+//! that comes back. A question is about calls that are alike, or about a whole program.
 
 use super::question::{Question, text};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Decides whether data may flow into a tool call, by static analysis of the program, labels on values, or the answers
-//! that came before.
+//! Decides by a policy's data-flow rules whether a tool call may receive its arguments, after finding where these come
+//! from: by static analysis, source tracking, or the answers that the run has received.
 
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};

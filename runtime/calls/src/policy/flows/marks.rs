@@ -1,5 +1,5 @@
-//! Remembers which tools have answered in a session, and which answers its model has seen, so that data-flow rules
-//! count what earlier programs got.
+//! Remembers for each session which tools have answered its programs, and which of these answers the model has seen, so
+//! that data-flow rules also cover data from earlier programs.
 
 use super::decide::Tainted;
 use super::labels::UNKNOWN_SOURCE;

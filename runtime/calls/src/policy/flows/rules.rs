@@ -1,5 +1,5 @@
-//! Applies the data-flow rules of a policy file: gives the verdict about labeled data that reaches a part of a tool
-//! call.
+//! Decides by the data-flow rules of a policy file whether labeled data may flow into an argument of a tool call, or
+//! determine that the call is made: allow, ask or deny.
 
 use super::labels::{LabelSet, Labels, names};
 use super::standard;

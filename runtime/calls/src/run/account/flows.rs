@@ -1,5 +1,5 @@
-//! Records what data may have reached a run, for data-flow rules: the static analysis of its program, and which tools
-//! have answered it.
+//! Records where the data of one run may come from, for data-flow rules: the static data-flow analysis of its program,
+//! and the tools that have answered its calls.
 
 use ptc_base::sync::Locked;
 use ptc_compiler::flows::FlowPlan;

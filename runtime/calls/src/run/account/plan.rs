@@ -1,5 +1,5 @@
-//! Holds the tool calls that the text of a run's program shows, so that a person can approve them before the first one
-//! is sent.
+//! Holds the tool calls that were found in the text of a program before it runs, so that a person can approve them
+//! before the first one is sent.
 
 use ptc_compiler::flows::FlowPlan;
 use std::any::Any;

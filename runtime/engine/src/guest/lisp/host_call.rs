@@ -1,6 +1,6 @@
-//! Decides how to answer what a program asks of its host: at once, after servers have started, from the recording of a
-//! replay, or by a tool call. It does so while the arguments are at hand, and makes the values about servers and
-//! budget.
+//! Plans the answer to a host call (a program's request for a tool, the time, the budget and the like): a known value,
+//! a new look after servers have started, a recorded answer of a replay, or a real tool call. The plan is made while
+//! the arguments are at hand, and this file makes the values about servers and budget.
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};

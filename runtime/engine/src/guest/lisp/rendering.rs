@@ -1,5 +1,5 @@
-//! Converts the end of a Lisp program to plain data for its caller: its value to text, JSON and media, and a fault or a
-//! compile error to a report. Values are rendered while their isolate is alive.
+//! Converts the outcome of a Lisp program to plain data for its caller: a value to text, JSON and media, and a fault or
+//! a compile error to a report. Values are rendered while their isolate is alive.
 
 use super::media;
 use super::prelude::{Attached, Prelude};

@@ -1,4 +1,5 @@
-//! The engine Monty: an interpreter for a subset of Python, in worker processes of this binary.
+//! Implements the script engine Monty: an interpreter for a subset of Python that runs in worker processes of this
+//! binary.
 //!
 //! It gives scripts no files, sockets or processes, so it needs no isolation by the kernel. Where the kernel
 //! has Landlock and seccomp, they confine a worker too, in case the interpreter has a defect. The process

@@ -1,5 +1,5 @@
-//! Runs one script in the interpreter: binds arguments, sends calls and output to the parent process, gives the time,
-//! reports the end.
+//! Runs one script in the Monty interpreter, and handles what it asks for meanwhile: tool calls and output, which go to
+//! the parent process, and the current time.
 
 use super::failure;
 use super::rounding;

@@ -1,5 +1,5 @@
-//! The main loop of a process that runs Python scripts: it confines itself, then runs those that arrive on its standard
-//! input, one after the other. It speaks the protocol of `conversation`.
+//! The main loop of a process that runs Python scripts in Monty (an interpreter of a subset of Python): it confines
+//! itself, then runs each script that arrives on its standard input. It speaks the protocol of `conversation`.
 
 use super::script::{NAME_TOOL_ERROR, Script};
 use crate::engine::filter::{self, ProcessKind};

@@ -1,5 +1,5 @@
-//! Reads the `auth` of a server's configuration entry: a list of rules, each of which turns one configured secret into
-//! one HTTP header.
+//! Builds (emits) the HTTP headers that carry the secrets for a server, from the rules in the `auth` list of its
+//! configuration entry, one header for each rule.
 
 use super::header::{self, Use, VALUE};
 use super::{Binding, Credentials, oauth};

@@ -1,5 +1,5 @@
-//! Decides which HTTP headers the configuration of a server may set, and reads `static_headers`, which sets those
-//! without secrets.
+//! Checks the HTTP headers that the configuration sets for requests to a server: none that ptc sets itself, and in
+//! `static_headers` none that may hold a secret. It also reads `static_headers`.
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;

@@ -1,5 +1,5 @@
-//! Connects to a remote MCP server: finds out whether it speaks Streamable HTTP or the older SSE transport, and renews
-//! a subscription that has ended.
+//! Maintains the connection to a remote MCP server: connects over Streamable HTTP or, where the server does not know
+//! it, the older SSE transport, and renews subscriptions that have ended.
 
 use super::life::Life;
 use super::spec::HttpProtocol;

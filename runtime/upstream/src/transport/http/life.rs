@@ -1,4 +1,5 @@
-//! Holds the state of a connection (usable, closed, its server ended) and notifies waiting tasks of its end.
+//! Records that an HTTP connection was closed, which fails pending requests, or that the server has become unusable,
+//! which wakes the tasks that wait for it.
 
 use crate::UpstreamFault;
 use crate::transport::ConnectionEnd;

@@ -1,5 +1,5 @@
-//! Keeps the MCP session of an HTTP connection; one that the server has lost is renewed once for all requests that used
-//! it.
+//! Keeps the MCP session of an HTTP connection, and when the server has lost it, renews it once for all requests that
+//! used it.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};

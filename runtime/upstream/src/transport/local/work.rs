@@ -1,5 +1,5 @@
-//! Runs tools that the configuration defines: starts a program without a shell, or reads, lists or writes files in one
-//! folder, which symbolic links do not lead out of.
+//! Runs tools that the configuration itself defines: starts a program without a shell, or reads, lists or writes files
+//! in one folder, without following symbolic links out of it.
 
 use super::{LocalHandler, LocalWork};
 use crate::{forget_companion, spawn_companion};

@@ -1,5 +1,5 @@
-//! Keeps, in the database that all nodes (server processes) share, how many calls each client may still begin within
-//! its limit of calls a minute.
+//! Shares each client's limit of calls a minute among all nodes (ptc servers with one database), by a token bucket in
+//! that database.
 
 use super::Nodes;
 use crate::server::http::access::{CallBucket, seconds};

@@ -1,5 +1,5 @@
-//! Streams the changes of an open view of the web page (`--ui`) to the browser as server-sent events, until the visit
-//! or the server ends.
+//! Streams changes of a view on the web page (`--ui`) to the browser as server-sent events, until the user's visit ends
+//! or the server shuts down.
 
 use super::{Inside, Visit};
 use crate::redact::RedactedBytes;

@@ -1,4 +1,4 @@
-//! Limits the number of connections from one address.
+//! Limits the number of open connections from one IP address to the HTTP server.
 
 use ptc_base::sync::Locked;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Timeouts for slow clients: those that send a request head, or read their response, so slowly that they only
-//! hold a connection.
+//! Limits how slowly a client may send the head of a request or read a response, so that slow clients cannot occupy
+//! connections.
 
 use axum::body::Bytes;
 use std::io::{self, ErrorKind};

@@ -1,5 +1,5 @@
-//! Checks literal tool calls of a program when it is compiled: that server and tool exist, and that the arguments fit
-//! the tool's schema. Only what a complete, current tool list proves wrong is an error.
+//! Checks tool calls with literal (constant) arguments when a program is compiled: that the server and tool exist, and
+//! that the arguments fit the tool's schema. Only what a complete, current tool list proves wrong is an error.
 
 use super::parse::syntax;
 use crate::broker::ToolBroker;

@@ -1,5 +1,5 @@
-//! Defines how `tool/call!` differs from `tool/call`: its result is the bare value, and a failed call ends the program
-//! with a fault.
+//! Implements the form `tool/call!`, which calls a tool and returns the bare value or ends the program with a fault,
+//! where `tool/call` returns a map with the value or the error.
 
 use crate::broker::WorldFault;
 use ptc_calls::run::outcome::CallFault;

@@ -1,5 +1,5 @@
-//! Decides what an OAuth token allows: combines all `[[grant]]` rules of the `--http-oauth` file that match its scopes
-//! and claims.
+//! Determines what an OAuth token allows, by combining all `[[grant]]` rules of the `--http-oauth` file that match the
+//! token's scopes and claims.
 
 use crate::server::http::access::tokens::TokenGrant;
 use ptc_base::jwt::Claims;
