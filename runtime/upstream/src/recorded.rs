@@ -1,4 +1,5 @@
-//! Stands in for a server while a recording is replayed: shows its recorded tools and refuses calls.
+//! Stands in for an upstream server while a recorded run is replayed: lists the tools as they were recorded, and
+//! refuses calls that reach it, because the replay answers calls from the recording.
 
 use super::{CallLimits, CallResult, ServerRequest, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use ptc_calls::tools::{SharedCatalog, ToolList};

@@ -1,4 +1,5 @@
-//! Reads a trace file, or the newest one of a folder, into a recorded call that can be drawn.
+//! Reads the trace file of a recorded tool call, or the newest one of a folder, into the data from which `ptc trace`
+//! draws a diagram.
 
 use super::trace::{Trace, TraceCall, TracePayload, prelude_line};
 use crate::console::exit::Abort;

@@ -1,4 +1,5 @@
-//! Records what earlier programs and agents did, so that later programs can read it through the namespace `log/`.
+//! Keeps records of the programs and model conversations (agents) that have ended, which later programs read through
+//! the namespace `log/`.
 //!
 //! A [`TurnHistory`] holds turns of sessions and of agents. The application fills it as they run, or reads it
 //! from a turn log ([`TurnHistory::load`]: the files that `ptc serve --turn-log-dir` writes).

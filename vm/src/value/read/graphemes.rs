@@ -1,4 +1,5 @@
-//! Iterates over the graphemes of a text in steps, since one grapheme may be a megabyte of combining marks.
+//! Splits a text into graphemes (user-perceived characters) in steps of bounded work, so that a run can be stopped even
+//! within one grapheme of a megabyte of combining marks.
 //!
 //! A cursor sees one window of the text at a time, with a poll whenever it needs the next one. Finding graphemes
 //! costs nothing here: the caller pays for the bytes of the text.

@@ -1,5 +1,6 @@
-//! Keeps results of `proxy-dispatch` in files, so that the client gets a path in place of a large result, and can pass
-//! a file as the arguments of a later call. A result is kept because of its size or on request.
+//! Keeps large results of `proxy-dispatch` (one tool that passes calls on to all servers) in files, so that the client
+//! gets a path in place of the data, and can pass such a file as the arguments of a later call. A result is kept
+//! because of its size or on request.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;

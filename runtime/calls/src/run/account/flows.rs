@@ -1,5 +1,5 @@
-//! Records where the data of one run may come from, for data-flow rules: the static data-flow analysis of its program,
-//! and the tools that have answered its calls.
+//! Records what is known of the data flows of one run, for policies that forbid to pass data from one server to
+//! another: the compiler's analysis of its program, and the tools that have answered so far.
 
 use ptc_base::sync::Locked;
 use ptc_compiler::flows::FlowPlan;

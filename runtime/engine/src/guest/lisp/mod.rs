@@ -1,5 +1,5 @@
-//! Compiles PTC-Lisp programs and runs them, with their tool calls, their sessions and the libraries that are loaded
-//! before them.
+//! The guest language PTC-Lisp: compiles a program with its libraries, runs it in the VM, connects its tool calls to
+//! the host, and keeps its definitions where it belongs to a session.
 //!
 //! # Layout
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: its host calls;

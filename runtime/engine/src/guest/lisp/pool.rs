@@ -1,4 +1,5 @@
-//! Pools isolates (heaps of programs) in which a tiny program is loaded, so that its next run does not load it again.
+//! Keeps isolates (VM heaps) of small programs after their runs, so that the next run of the same program need not load
+//! it again.
 //!
 //! Each is in the state before its program first ran. An isolate never leaves its thread, so every thread has a pool of
 //! its own, which is freed with the thread.

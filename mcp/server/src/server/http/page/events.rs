@@ -1,5 +1,5 @@
-//! Streams changes of a view on the web page (`--ui`) to the browser as server-sent events, until the user's visit ends
-//! or the server shuts down.
+//! Pushes changes of the server's web page (`--ui`: calls, servers, approvals) to an open browser as server-sent
+//! events, until the user's login to the page ends or the server shuts down.
 
 use super::{Inside, Visit};
 use crate::redact::RedactedBytes;
