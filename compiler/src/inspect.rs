@@ -1,5 +1,5 @@
-//! Shows tests and benches internals of the compiler: the tokens of a text, its forms printed again, and the number of
-//! steps that compiling it takes. No stage depends on this.
+//! Exposes internals of the compiler to tests and benchmarks: the tokens of a text, its forms printed again, and the
+//! number of steps that compiling it takes. No stage depends on this.
 
 use crate::diagnostic::Diagnostic;
 use crate::externals::{CompileOptions, Externals};

@@ -1,4 +1,5 @@
-//! The interface by which a host checks a program's tool calls before it runs, as far as they are written as literals.
+//! Defines the interface by which the application that embeds the compiler checks a program's tool calls at compile
+//! time, as far as servers, tools and arguments are literals.
 //!
 //! The compiler knows neither servers nor schemas. It passes each call with a literal server to the host's
 //! [`ToolCatalog`], which returns findings.

@@ -1,4 +1,4 @@
-//! Generates bytecode for conditionals, with their jumps: `if` and `cond`, `case`, `and` and `or`, `some->`.
+//! Generates bytecode, with jumps, for the conditional forms: `if`, `cond`, `case`, `and`, `or` and `some->`.
 //!
 //! A jump out of a test carries the locals that die on its edge; if there are any, it goes through a few drops of its
 //! own.

@@ -1,5 +1,5 @@
-//! A test mode of the code generator: frees locals at the end of their scope instead of at their last use, to prove
-//! that the behaviour of a program does not depend on its last uses.
+//! A test mode of the code generator: frees locals at the end of their scope instead of right after their last use, to
+//! show that the early freeing does not change what a program does.
 
 use super::emitter::{Emitter, take};
 use crate::diagnostic::Failed;

@@ -1,5 +1,5 @@
-//! Limits the time and memory of the data-flow analysis, which pays here for each step and allocates its abstract
-//! values here. A program that needs more is not planned, which is no error.
+//! Limits the time and memory of the data-flow analysis of a program, by counting its steps and the bytes of the
+//! abstract values that it makes. A program that needs more is not planned, which is no error.
 
 use super::node::{Key, NEVER, Node, Val};
 use crate::meter::{List, Meter};

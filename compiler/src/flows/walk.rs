@@ -1,5 +1,5 @@
-//! Walks the IR and finds which sources (call results, input data, session names, literals) each expression's value may
-//! depend on; holds the state of that analysis.
+//! Walks a program's IR and computes which sources (call results, input data, session values, literals) the value of
+//! each expression may depend on. [`Walk`] holds the state of that analysis.
 
 use super::budget::Nodes;
 use super::node::{Key, NEVER, Node, Text, Val};

@@ -1,4 +1,5 @@
-//! Iterates over forms and all forms inside them, and charges the budget of the compilation a step for each.
+//! Iterates over syntax trees (forms) and all forms nested in them, and charges one step for each form to the work
+//! budget of the compilation, which ends the iteration when it is used up.
 
 use super::Form;
 use crate::meter::{List, Meter};

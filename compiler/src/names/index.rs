@@ -1,5 +1,4 @@
-//! A small hash table that finds the row of a name or a constant by its hash; the rows themselves are in a list of the
-//! caller.
+//! A small hash table from the hashes of names or constants to their positions in a list, which the caller keeps.
 //!
 //! It uses open addressing. The tables of one compilation are small and live as long as it: they need one allocation
 //! without alignment or control bytes, and no rehashing of texts on growth.

@@ -1,5 +1,5 @@
-//! Interns the names of the source text: symbols and keywords become numbers, and the special form or builtin of a name
-//! is looked up once.
+//! Interns the names in source text: each symbol or keyword becomes a number, by which the compiler finds the special
+//! form or builtin of that name.
 
 mod advice;
 mod index;

@@ -1,5 +1,5 @@
-//! Finds in the bytecode of a library definition whether it may call the host, end the program, print, or make values
-//! that call functions later.
+//! Finds in the bytecode of a library definition its possible effects, for the data-flow analysis: calling the host,
+//! ending the program, printing, and making values that call functions later.
 
 use crate::flows::is_deferring;
 use crate::namespace::ExportEffects;

@@ -1,5 +1,5 @@
-//! Entries of the language reference for names without a table elsewhere: forms that reach the host, such as
-//! `tool/call`, and constants.
+//! Entries of the language reference for the names that have no table of their own: constants, the input (`data/key`),
+//! and the forms that call tools, such as `tool/call`.
 
 use super::EntryKind::{Constant, HostForm};
 use super::Other;

@@ -1,5 +1,5 @@
-//! Tracks what is known about global names (of the program, its session and attached namespaces) while a program is
-//! resolved.
+//! Tracks the global names of a program while it is resolved: where each is defined (program, session or library),
+//! whether it is visible yet, and which function it is bound to, if that is known.
 
 use crate::externals::Externals;
 use crate::ir::Function;

@@ -1,5 +1,5 @@
-//! The supported hosts (Claude Code, Cursor, VS Code …): in which files each configures MCP servers, and in which
-//! format.
+//! Lists the MCP client applications (Claude Code, Cursor, VS Code …) from which servers can be imported, with the
+//! places and formats of their configuration files.
 
 use std::path::PathBuf;
 

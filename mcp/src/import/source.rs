@@ -1,4 +1,5 @@
-//! Parses the configuration file of another host (JSON, TOML or YAML), and returns its entries of MCP servers.
+//! Extracts the entries of MCP servers from the configuration file of another MCP client application, such as Claude
+//! Desktop (JSON, TOML or YAML).
 
 use super::hosts::{Format, Syntax};
 use ptc_upstream::config::read_json;

@@ -1,5 +1,6 @@
-//! Finds the servers and tools that a host, such as Claude Code, has switched off outside of their entries, and
-//! disables them in the imported entries.
+//! Finds the servers and tools that the user has switched off in another MCP client application, such as Claude Code,
+//! and disables them in the imported configuration too. Only switches outside of the servers' own entries are read
+//! here.
 
 use super::convert::Converted;
 use super::hosts::{EntryDialect, Host, HostFolders};

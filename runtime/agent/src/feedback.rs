@@ -1,5 +1,5 @@
-//! Writes the feedback that a model gets about its last turn, and keeps the conversation within its size
-//! limit.
+//! Writes the messages that give a language model feedback on its last turn in an agent's conversation: results, errors
+//! and turns left. Also keeps the conversation within its size limit.
 
 use super::llm::{LlmMessage, LlmRole};
 use ptc_base::secrets::{Cut, shortened};

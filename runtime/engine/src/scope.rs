@@ -1,5 +1,5 @@
-//! A [`Scope`] runs programs and sessions on a runtime with other tools of the application, additional namespaces, or
-//! fewer servers.
+//! Defines [`Scope`], which runs programs and sessions on a shared runtime with its own choice of what they can call:
+//! other application tools, additional Lisp namespaces, or fewer servers.
 
 use crate::broker::ToolBroker;
 use crate::exec::handle::Submitted;

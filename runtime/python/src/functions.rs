@@ -1,4 +1,5 @@
-//! Describes tools as Python functions `mcp__<server>__<tool>`: signatures, documentation, search, clashes of names.
+//! Presents the tools of servers to Python scripts as functions `mcp__<server>__<tool>`: writes their signatures and
+//! documentation, searches them, and reports names that two tools would share.
 
 use ptc_base::sync::Locked;
 use ptc_calls::tools::text::one_line;

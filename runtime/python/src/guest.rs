@@ -1,5 +1,5 @@
-//! Runs a Python script under the limits and accounting of the runtime, in a namespace of its own or in one that
-//! scripts share in turn.
+//! Runs a Python script under the limits and accounting of the runtime, in a namespace (variables and functions) of its
+//! own, or in one that several scripts use one after another.
 //!
 //! The engine does the work in another process.
 

@@ -1,5 +1,5 @@
-//! Makes the texts and failures that clients receive about scripts, exactly as documented: output, traceback, timeout,
-//! killed process.
+//! Formats what a client receives about a Python script: its output, or the error for an exception, a timeout or a
+//! killed process. The texts are exactly as documented.
 
 use ptc_calls::journal::ErrorRecord;
 use ptc_calls::outcome::{Failure, FailureKind};

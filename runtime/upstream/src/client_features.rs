@@ -1,5 +1,5 @@
-//! Adapts requests of servers, for user input or the user's folders, so that the client of `ptc` can answer them, and
-//! finds that client.
+//! Lets upstream servers use features of the client of `ptc`, such as user input: finds the client that can answer a
+//! server's request, and adapts the request for it.
 //!
 //! These features of clients are elicitation (input from a person) and roots (the folders that it works in). They are
 //! declared to a server only when the client supports them, so they have to be known at the handshake.

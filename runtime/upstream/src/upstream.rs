@@ -1,4 +1,5 @@
-//! Defines the trait [`Upstream`], through which callers use a server of any kind, and the state that a server reports.
+//! Defines the trait [`Upstream`], through which callers start a server of any kind, query its status and its tools,
+//! and call it.
 
 use crate::{CallLimits, CallResult, CallingClient, ServerRequest, StartUnderWay, UpstreamFault};
 use ptc_calls::tools::{ServerText, ToolList};

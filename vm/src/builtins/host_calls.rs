@@ -1,5 +1,5 @@
-//! Enumerates everything that a program can ask of the host: tool calls, the clock, the remaining budget,
-//! documentation, resources and prompts, and stored results.
+//! Enumerates the operations for which a program calls the runtime that embeds the VM: tool calls, the clock, the
+//! remaining budget, documentation, resources and prompts, and stored results.
 
 /// The closed set of host calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! The range of argument counts that a builtin accepts: its notation in tables (`2-3`), the check of a call, the error
-//! message.
+//! Defines the range of argument counts that a builtin accepts, such as 2 to 3, and the error message for calls with
+//! another count.
 
 use std::fmt;
 

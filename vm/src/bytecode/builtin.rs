@@ -1,5 +1,5 @@
-//! Describes builtin functions (number, name, usage, arity) for code that must not depend on their implementations, and
-//! marks those that such code treats specially.
+//! Identifies builtin functions by numbers and facts (name, usage, arity), so that the compiler and the interpreter
+//! need not depend on their implementations. [`Known`] marks those that such code treats specially.
 
 use super::arity::Arity;
 

@@ -1,5 +1,5 @@
-//! Holds what the interpreter needs for a fast call of a function: its argument count, whether it reads its closure,
-//! and its number if it is a single operation to compute inline.
+//! Holds what the interpreter must know about a function to call it fast: its argument count, whether it needs its
+//! closure, and whether it is a single operation to compute inline.
 
 /// The fast calls of a function: those with exactly this many arguments.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
-//! Recognises functions that are one operation on integers (leaf functions), such as `#(mod % 7)`, and computes their
-//! calls inline, since a frame would be most of the cost. Other examples are `(fn [x] (* x k))` and
-//! `(defn square [x] (* x x))`. A `comp` of leaf functions is computed inline as well.
+//! Recognises leaf functions, which do one operation on integers, such as `#(mod % 7)`, and computes calls of them
+//! without a call frame, which would cost more than the operation. Other examples are `(fn [x] (* x k))` and `(defn
+//! square [x] (* x x))`. A `comp` of leaf functions is computed inline as well.
 //!
 //! Programs cannot observe this: such a call costs the fuel of a call, and any other operand is left, untouched, to a
 //! call with a frame.

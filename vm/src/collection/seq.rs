@@ -1,5 +1,5 @@
-//! Converts the collection arguments of builtins to vectors, which they can walk, and makes the type errors for
-//! arguments that do not fit.
+//! Converts a collection argument of a builtin (vector, map, set, string or nil) to a vector, over which the builtin
+//! then iterates, or fails with a type error.
 
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted};

@@ -1,5 +1,5 @@
-//! Holds a program as loaded into an isolate (a separate heap with its state): the code, with its constants, symbols
-//! and global names linked to those of the isolate.
+//! Holds a program that is loaded into an isolate (a heap with its state): the bytecode, and the isolate's values and
+//! global slots for its constants and names.
 
 use super::Function;
 use crate::bytecode::Program;

@@ -1,4 +1,4 @@
-//! The known name nearest to a misspelt one, for "did you mean" hints.
+//! Finds the known name with the fewest edits from a misspelt one, for "did you mean" hints.
 
 /// Names longer than this in bytes are near to none: a comparison takes time in proportion to both lengths.
 const LONGEST: usize = 64;

@@ -1,5 +1,5 @@
-//! Calls any value of the language that can be called, and runs the state machines of builtins that take callbacks,
-//! such as `map`.
+//! Performs the calls of the interpreter: of functions, builtins and every other value that can be called, and the
+//! callbacks that builtins such as `map` make.
 
 use super::fiber::{Fiber, Frame};
 use super::run::After;

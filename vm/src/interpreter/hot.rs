@@ -1,4 +1,5 @@
-//! The hot loop of the interpreter: runs the common cases of frequent instructions, and exits for all others.
+//! The hot loop of the interpreter: runs the common cases of frequent instructions, and leaves all other cases to the
+//! complete, slower loop.
 //!
 //! It exists for the register allocator. A loop that holds every instruction with its slow cases keeps the program
 //! counter in memory, which costs more than most instructions. This loop has few live variables, and its calls are

@@ -1,4 +1,5 @@
-//! Inline calls of functions that are one operation on integers ([`Leaf`]): a frame would be most of the cost.
+//! Runs calls of functions that are one operation on integers ([`Leaf`], such as `#(mod % 7)`) without a call frame,
+//! which would cost more than the operation.
 //!
 //! Programs cannot observe this: such a call costs the fuel of a call, and any other operand is left, untouched, to a
 //! call with a frame.

@@ -1,4 +1,5 @@
-//! Reads and moves the interpreter's virtual registers, which are slots on a stack of values.
+//! Reads and moves values in the interpreter's virtual registers, which are slots on one stack; the last read of a
+//! value empties its slot.
 
 use crate::bytecode::WINDOW;
 use crate::value::Value;

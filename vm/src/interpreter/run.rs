@@ -1,4 +1,5 @@
-//! Runs one instruction of any kind, with all its cases; the hot loop leaves to it what it does not handle itself.
+//! Executes one bytecode instruction of any kind: the complete but slower path for the cases that the interpreter's hot
+//! loop does not handle.
 //!
 //! A register write overwrites the old value without dropping it. The compiler guarantees, and the verifier has
 //! checked, that the register is empty, so only a scalar is overwritten (see `bytecode`). Debug builds assert it.

@@ -1,5 +1,5 @@
-//! Pools the register arrays of finished fibers (threads of control) for reuse, since filling and dropping 256
-//! registers costs more than a small program.
+//! Pools the register arrays (windows) of finished fibers (threads of control) for reuse, since filling and dropping
+//! 256 registers takes longer than running a small program.
 
 use super::fiber::FIRST_ROOM;
 use crate::bytecode::WINDOW;

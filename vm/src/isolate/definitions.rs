@@ -1,4 +1,5 @@
-//! Lets the host list, read, set and remove the global names that programs of a session have defined.
+//! Lets the application that embeds the VM list, read, set and remove the global names that programs of a session have
+//! defined.
 
 use super::names::GlobalKey;
 use super::{Isolate, World};

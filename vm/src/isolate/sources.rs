@@ -1,6 +1,6 @@
-//! The host's interface to source tracking (which servers' data a value depends on): starts it for a run, names the
-//! sources of answers, and reads those of a call's arguments. The host can also say where names come from that a run
-//! without tracking has defined.
+//! Interface to source tracking (which servers' data a value depends on) for the host of the VM: starts it for a run,
+//! names the sources of answers, and returns the sources of a call's arguments. The host can also name the sources of
+//! what a run without tracking has defined.
 
 use super::{CallId, Isolate, World};
 use crate::sources::{CallSources, PartSources, Shadow, Sources};

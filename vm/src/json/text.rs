@@ -1,4 +1,4 @@
-//! Parses JSON strings: from the quote on, strict, with escapes and surrogate pairs.
+//! Parses JSON string literals strictly, escapes and surrogate pairs included, and copies only those that have escapes.
 
 use super::decode::{DecodeFailure, Outcome, STRIDE, invalid};
 use crate::context::Context;

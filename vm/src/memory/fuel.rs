@@ -1,5 +1,5 @@
-//! Charges the work of a program to its work budget (fuel), which is granted in slices, and polls whether the program
-//! must stop or be preempted.
+//! Limits the work of a program: charges it to a budget (fuel) that is granted in slices, and checks during long
+//! operations whether the program must stop or be preempted.
 //!
 //! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is granted in slices;
 //! between slices the isolate returns to its driver. Work inside one native operation cannot be cut into slices, so

@@ -1,4 +1,5 @@
-//! Lets the driver of a program end it (deadline, cancellation), or preempt it so that another one runs.
+//! Lets the runtime stop a program that is running: end it (deadline, cancellation), or preempt it so that another one
+//! runs.
 
 use super::account;
 use std::fmt;

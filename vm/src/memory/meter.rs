@@ -1,4 +1,4 @@
-//! The meter with which every operation of a program pays for its work in fuel (the work budget) and checks the memory
+//! The meter of a program: charges the work of every operation to its fuel (the work budget), and checks its memory
 //! limit. It also numbers the runs of an isolate.
 
 use super::account::{self, Finding};

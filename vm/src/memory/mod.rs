@@ -1,5 +1,5 @@
-//! Limits the resources of a program (memory in logical bytes, work in units of fuel, and time), and lets its driver
-//! stop it. This module does not know values.
+//! Limits the resources that a program may use: memory in logical bytes, work in units of fuel, and time, by
+//! interrupts. This module does not know values.
 
 pub(crate) mod account;
 mod copy;

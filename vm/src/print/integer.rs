@@ -1,5 +1,5 @@
-//! Prints big integers in decimal, in steps short enough to check the deadline between them, and all integers in octal
-//! and hexadecimal.
+//! Prints big integers in decimal, in steps short enough to check the deadline between them. Writes all integers in
+//! octal and hexadecimal, for the builtin `format`.
 
 use crate::context::Context;
 use crate::fault::Result;

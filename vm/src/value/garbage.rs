@@ -1,5 +1,6 @@
-//! Frees dropped values without recursion. A dropped collection hands its children to a work list, which is processed
-//! in bounded steps; the rest waits for the next safepoint.
+//! Frees dropped values by a work list in bounded steps instead of by recursion, so that neither deep nor huge values
+//! overflow the stack or block a program for long. A dropped collection hands its children to the list; what a step
+//! leaves waits for the next safepoint.
 
 mod heap;
 

@@ -1,5 +1,5 @@
-//! Writes values directly into registers and items of collections, without a temporary, which would make the processor
-//! wait.
+//! Writes values directly into registers and into items of collections, without the temporary copy that would stall the
+//! processor.
 //!
 //! A value is 16 bytes, written as a tag and a payload. Loading it as a whole soon after makes the processor wait for
 //! both stores, longer than most instructions take. So scalars are moved in the two parts in which they were written,

@@ -1,5 +1,5 @@
-//! Holds what operations on the values of one program need: the meter of work and memory, the interned names of
-//! keywords and symbols, and caches.
+//! Holds the state that all operations on the values of one program share: the meter of work and memory, the interned
+//! names of keywords and symbols, and caches.
 
 use super::Value;
 use super::extensions::Extensions;

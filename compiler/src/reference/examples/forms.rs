@@ -1,5 +1,5 @@
-//! Documentation examples for special forms, the history of a session (`*1`), and forms that reach the host, as
-//! programs with their printed results.
+//! Examples for the language reference, as programs with their printed results: special forms, and functions that use
+//! tools, resources, prompts or the files of large results.
 
 use super::Table;
 

@@ -1,5 +1,5 @@
-//! Finds the documentation examples of a name, as programs with their printed results; every documented name has at
-//! least one.
+//! Looks up the example programs, with their printed results, that the language reference shows for a function, special
+//! form or other name. Every documented name has at least one.
 
 mod core;
 mod forms;

@@ -1,5 +1,5 @@
-//! Resolves conditionals and logic: `if`, `when`, `cond`, `condp`, `case`, forms that bind the tested value such as
-//! `if-let`, and `and` and `or`.
+//! Resolves the conditional forms: `if`, `when`, `cond`, `condp`, `case`, `and`, `or`, and forms that bind the tested
+//! value, such as `if-let`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};

@@ -1,5 +1,5 @@
-//! Reads the literal parts of a `tool/call` at compile time, so that its server can be started early and the host can
-//! check the call.
+//! Reads the literal parts of a `tool/call` at compile time, so that its server can be started early, and the call be
+//! checked against the known tools before the program runs.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::form::{Form, FormKind, walk};

@@ -1,4 +1,5 @@
-//! The response profiles and their size limits: how much of each part of a run an answer shows.
+//! Defines the response profiles, which say how much of a run's result the client gets, by size limits on each part of
+//! the answer.
 
 use crate::redact;
 use ptc_base::secrets::Cut;

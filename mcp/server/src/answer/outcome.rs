@@ -1,5 +1,5 @@
-//! Serializes the outcome of a run as JSON: all of it for `ptc eval --output json`, the main part for `ptc batch`, and
-//! the parts that debug answers share.
+//! Serializes the outcome of a run as JSON, in full for `ptc eval --output json` and in short for `ptc batch`. Debug
+//! answers share its parts.
 
 use super::RefusalReason;
 use super::caps::cut;

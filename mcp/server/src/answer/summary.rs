@@ -1,5 +1,5 @@
-//! Collects what the record of a finished call needs apart from the answer: the reason of a failure, the run or task,
-//! the size of the result, and the entry for the session log.
+//! Summarises a finished tool call for the records that the server keeps of calls and sessions: why it failed, its run
+//! or task, the size of its result. The answer itself is not part of it.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};

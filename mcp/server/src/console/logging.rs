@@ -1,4 +1,4 @@
-//! Sets up logging, which goes to stderr only: stdout belongs to answers.
+//! Sets up logging to stderr only, since stdout carries the answers of the server.
 
 use crate::redact::{self, Form, shapes};
 use tracing_subscriber::EnvFilter;

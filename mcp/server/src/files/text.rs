@@ -1,4 +1,5 @@
-//! Streams the text of a file into an answer as one JSON string, and refuses what is not UTF-8 text.
+//! Writes the text of a file, piece by piece, as one JSON string into the answer of a file tool, and fails if it is not
+//! UTF-8.
 
 use ptc_base::spill::SpillError;
 use ptc_upstream::AnswerWriter;

@@ -1,5 +1,5 @@
-//! Serde helpers for parsing messages: strings and JSON text that are borrowed instead of copied, objects that no array
-//! can stand for, and nulls that differ from absent keys.
+//! Serde helpers that parse protocol messages strictly and with few copies: borrow strings and raw JSON, accept only
+//! objects (no arrays) for structs, and distinguish null from an absent key.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

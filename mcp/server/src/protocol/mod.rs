@@ -1,4 +1,5 @@
-//! MCP messages: parsing, versions and serialization, independent of transports and of their handling.
+//! Parses the MCP messages that clients send, and serializes those that the server sends, for all supported protocol
+//! versions. Nothing here depends on a transport or handles a message.
 //!
 //! # Layout
 //!

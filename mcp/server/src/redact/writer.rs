@@ -1,4 +1,5 @@
-//! A writer that redacts secrets, and escapes characters that a terminal would interpret.
+//! Wraps an output stream so that its text is safe to show: secrets are redacted and, if a person reads it, characters
+//! that a terminal would interpret are escaped.
 
 use super::visible::{Reader, escaped, shown};
 use ptc_base::secrets::{DocumentShape, SecretRegistry};

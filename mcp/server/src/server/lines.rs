@@ -1,4 +1,5 @@
-//! Reads newline-delimited input on a thread of its own, and discards lines over a length limit.
+//! Reads newline-delimited input, such as the JSON-RPC messages on standard input, on a thread of its own, and discards
+//! lines over a length limit.
 //!
 //! The reader thread hands over batches of whole lines, so the cost of a thread switch is paid per read and not
 //! per line. A line over the cap is discarded as it arrives and never held in memory.

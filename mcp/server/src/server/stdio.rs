@@ -1,4 +1,5 @@
-//! Serves one connection over standard input and output.
+//! Serves one MCP client over standard input and output: reads its messages, hands them to the message handler, and
+//! writes the answers.
 //!
 //! A single task owns the whole connection: no lock, and no log line is formatted unless its level is on. Each
 //! wake-up takes all available input and all finished jobs, and sends their answers in few writes.

@@ -1,5 +1,5 @@
-//! Defines an entry of `tools/list` (title, description, schemas, effects), and the facts from which entries are built,
-//! such as servers and limits.
+//! Defines an entry of the MCP response `tools/list`: title, description, schemas and effects of a tool. [`Facts`] are
+//! what entries depend on, such as servers and limits.
 
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;

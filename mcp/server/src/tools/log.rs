@@ -1,5 +1,5 @@
-//! Makes the MCP log messages about a finished run, its upstream calls and its end, at the level that the client has
-//! set.
+//! Makes the MCP log messages that a client gets about a finished run: its upstream calls and its outcome, filtered by
+//! the log level that the client has set.
 
 use crate::protocol::LogMessage;
 use crate::protocol::log_level::LogLevel;

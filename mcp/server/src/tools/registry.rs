@@ -1,4 +1,4 @@
-//! The registry of the server's tools: which are offered, lookup by name, and the JSON of `tools/list`.
+//! The registry of the MCP tools that the server offers: finds them by name, and builds the JSON of `tools/list`.
 
 use super::execute_program::ExecuteProgram;
 use super::exposed::ExposedTool;

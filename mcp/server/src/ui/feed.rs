@@ -1,4 +1,5 @@
-//! Makes the events that keep an open view of the web page (`--ui`) current: what has changed since the last event.
+//! Makes the events that update an open browser page of the web interface (`--ui`): each contains what has changed
+//! since the previous one, such as new calls of runs.
 //!
 //! An event is made when its reader is ready for it, from the state at that moment. A slow reader gets fewer events,
 //! and nothing waits for it.

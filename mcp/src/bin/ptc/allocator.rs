@@ -1,5 +1,5 @@
-//! The global allocator: mimalloc, called without an explicit alignment where its default suffices, which keeps more
-//! allocations on its fast path.
+//! The global allocator: calls mimalloc, without an explicit alignment where mimalloc's default one suffices, so that
+//! more allocations take its fast path.
 //!
 //! Version 3 of mimalloc serves an aligned request by asking for `size + alignment - 1` bytes, unless the
 //! size is a power of two. Where that sum falls into the next size class (48, 80, 96, 160 … bytes: vectors,

@@ -1,4 +1,5 @@
-//! Runs the process of `ptc up`, which keeps the configured servers running for other `ptc` processes.
+//! The process of `ptc up`: keeps the configured servers running, and listens on a Unix socket for other `ptc`
+//! processes of the same user that share them.
 
 use super::client::{PageAnswer, Request, RunningServer, State, build};
 use super::page::BackgroundPage;

@@ -1,4 +1,5 @@
-//! Parses `--shard I/N`, and decides by a hash of an input line's id whether the line belongs to this process.
+//! Splits the input of `ptc batch` among several processes: parses `--shard I/N`, and decides by a hash of the id of a
+//! line whether this process handles the line.
 
 use ptc_base::digest::sha256;
 use serde_json::value::RawValue;

@@ -1,5 +1,5 @@
-//! Defines the command-line flags that name upstream MCP servers and how to start them, and loads the configuration
-//! files that go with them.
+//! Defines the command-line flags for upstream MCP servers (which ones, how they start, how long results are cached),
+//! and reads the servers from these flags and from the configuration files.
 
 use crate::cli::flags::files::FileFlags;
 use crate::cli::flags::limits::parser;

@@ -1,5 +1,5 @@
-//! Shows for `ptc call` what a tool's result contains in addition to its value (texts, links, resources), and writes
-//! images, sounds and other binary data to files.
+//! Shows, for `ptc call`, the content of a tool's result other than its value: texts, links, resources, and binary data
+//! such as images, which can be saved to files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

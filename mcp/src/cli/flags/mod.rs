@@ -1,4 +1,4 @@
-//! Flags that several commands share.
+//! Defines the command-line flags that several `ptc` commands share.
 //!
 //! # Layout
 //!

@@ -1,5 +1,5 @@
-//! Flags that name preludes (Lisp libraries loaded before a program) and the store of their versions, and functions
-//! that load both.
+//! Defines the command-line flags that choose preludes (Lisp libraries loaded before a program) or a store of prelude
+//! versions, and loads what they name.
 
 use super::variables;
 use ptc_calls::outcome::Report;

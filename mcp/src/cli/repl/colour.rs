@@ -1,4 +1,5 @@
-//! Highlights REPL input: colours of strings, keywords and comments, and a prompt before each line.
+//! Formats REPL input for display: colours strings, keywords and comments, and shows a prompt in place of the indent of
+//! each further line.
 
 use ptc_server::console::style::Style;
 use std::borrow::Cow;

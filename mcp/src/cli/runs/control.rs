@@ -1,5 +1,5 @@
-//! Lets `ptc runs` work through the server process that holds the stored runs: sends it commands over a Unix socket,
-//! and carries them out there. A command is a line of JSON. The socket is in the folder of the runs, and only its user
+//! Sends the commands of `ptc runs` over a Unix socket to the server process that holds the stored runs, and carries
+//! them out in that process. A command is a line of JSON. The socket is in the folder of the runs, and only its user
 //! can connect to it.
 
 use super::perform;

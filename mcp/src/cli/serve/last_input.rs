@@ -1,5 +1,5 @@
-//! Wraps the standard input of `ptc serve`, so that runs which are cancelled because it ends stay stored and can be
-//! resumed later.
+//! Detects the end of the standard input of `ptc serve`, at which the process ends, so that the runs that are then
+//! cancelled stay stored and a later process can resume them.
 
 use ptc_calls::journal::DurableRuns;
 use std::io::Read;

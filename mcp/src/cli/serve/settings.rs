@@ -1,5 +1,6 @@
-//! Reads the flags of `ptc serve` that several steps of its start need, and derives the limits of its request queue,
-//! its runtime and its background calls.
+//! Computes the settings of `ptc serve` from its flags: response profile, read-only mode, reload of the configuration,
+//! and limits of the request queue, the runtime and background calls. Other flags are read by the one step of the start
+//! that needs them.
 
 use super::ServeArgs;
 use crate::cli::flags::http::HttpPlan;

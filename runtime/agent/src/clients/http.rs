@@ -1,4 +1,5 @@
-//! Sends one request to a model over HTTP: retries, deadlines, streams and errors.
+//! Sends one request to a language model over HTTP and reads the reply, which may be streamed, with retries up to a
+//! deadline.
 
 use super::{anthropic, openai};
 use crate::llm::{Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};

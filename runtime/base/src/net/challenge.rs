@@ -1,4 +1,5 @@
-//! Parses `WWW-Authenticate` headers, and explains them in words.
+//! Parses `WWW-Authenticate` headers, in which a server demands authentication, and describes them in words for error
+//! messages.
 
 use crate::secrets::{Cut, shortened};
 

@@ -1,5 +1,5 @@
-//! Headers of HTTP requests: keeps them from being printed, and marks secret ones so that no redirect carries them to
-//! another origin.
+//! Holds the headers of an HTTP request so that their values do not leak: headers cannot be printed, and a redirect to
+//! another origin does not carry the secret ones.
 
 use crate::secrets::Credential;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

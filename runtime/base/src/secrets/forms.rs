@@ -1,4 +1,5 @@
-//! Computes the forms in which one secret may appear in a text: as it is, escaped, in hexadecimal, in base64.
+//! Computes the forms in which a secret may appear in a text (as it is, escaped, in hexadecimal, in base64), so that
+//! redaction finds all of them.
 
 use super::REDACTED;
 use super::canonical::canonical;

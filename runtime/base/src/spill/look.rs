@@ -1,5 +1,5 @@
-//! Reads a part of a large result from its file (first, last or matching lines, a JSON path) or its size, and computes
-//! what this costs of the program's work budget. Every answer is limited in size.
+//! Reads parts of a large result from the file that keeps it: its first, last or matching lines, the value at a JSON
+//! path, or its size. It also computes what this costs of the program's work budget. Every answer is limited in size.
 
 use super::form::{JsonPath, TopLevel};
 use super::grep::{Grep, GrepMatches};

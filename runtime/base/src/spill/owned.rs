@@ -1,4 +1,5 @@
-//! Names the large results in files that belong to one program or session (`r1`, `r2`), and keeps them until it ends.
+//! Keeps the spilled results (results that are too large to return, stored in files) of one program or session under
+//! names such as `r1`, until the program or session ends.
 
 use super::store::Spilled;
 use std::sync::Arc;

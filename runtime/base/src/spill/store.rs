@@ -1,4 +1,4 @@
-//! Stores results that are too large for memory in files of this process, and evicts the oldest when all together
+//! Stores spilled results (those too large to return) in files of this process, and evicts the oldest when all together
 //! would exceed their size limit.
 
 use super::folder::SpillFolder;

@@ -1,4 +1,5 @@
-//! Tests the behavior that every implementation of `Store` must have, embedded or in PostgreSQL.
+//! Tests the behavior that every implementation of [`Store`] (versioned values, logs, leases, locks) must have, whether
+//! in a file or in PostgreSQL.
 
 use super::{Entry, LogName, Store, StoreError};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Combines one or more policy files into a policy, which gives the verdict about a tool call (allow, ask, deny) and
-//! the limits that count it.
+//! Decides by one or more policy files what happens to a tool call: whether it is allowed, denied or needs a person's
+//! approval, and which call limits it counts toward.
 
 use super::approvals::AskRule;
 use super::condition::Arguments;

@@ -1,5 +1,5 @@
-//! Finds the tool calls in the text of a program without running it, and what a policy decides about the data flows
-//! into them.
+//! Analyses a program without running it: lists its tool calls, and the decisions of a policy about the data that may
+//! flow into each call.
 
 use super::decide::Policy;
 use super::flows::Tainted;

@@ -1,5 +1,5 @@
-//! Tracks one run of a program or script: its budgets, deadline, cancellation and calls, with the context that these
-//! need (client, trace, session, plan, journal).
+//! Holds the account of one run of a program or script, which records the calls and time that the run has used and
+//! enforces its limits. It also holds the context of the run's calls: client, trace, session, plan, journal.
 
 mod clock;
 pub(crate) mod flows;

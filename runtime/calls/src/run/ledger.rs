@@ -1,4 +1,5 @@
-//! Records the tool calls of one run: those under way, and those that have ended, in order of completion.
+//! Keeps the list of the tool calls of one run, under way and ended, for the report of the run and for decisions that
+//! depend on what it has called.
 //!
 //! Its size is bounded. Calls under way are limited by the call budget, records of refused calls by
 //! `REFUSED`, and all records together by `ROOM` bytes. Totals are exact. One record is kept beyond

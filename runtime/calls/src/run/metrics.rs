@@ -1,4 +1,5 @@
-//! Measures how much tool-result data a program reduced to its answer, for the `ptc_metrics` block of debug answers.
+//! Measures how much smaller a program's answer is than the tool results that the program received, for the
+//! `ptc_metrics` block of debug answers.
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 

@@ -1,4 +1,5 @@
-//! Lets a caller follow one run: its progress, its state at a moment and its outcome, all without secrets.
+//! Lets a caller follow one run, by events (progress, printed lines, ended calls, the outcome) and by snapshots of its
+//! calls, in which secrets are redacted.
 
 use super::account::RunAccount;
 use super::client::ProgressListener;

@@ -1,5 +1,5 @@
-//! Reads the lists of resources, resource templates and prompts of an MCP server, describes their entries, and decides
-//! which may be requested.
+//! Holds what an MCP server offers besides tools (resources, resource templates and prompts): parses the lists,
+//! describes the entries, and decides which may be requested.
 
 use super::target::{CallTarget, ListKind};
 use super::text::one_line;

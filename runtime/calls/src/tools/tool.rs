@@ -1,4 +1,5 @@
-//! Represents the tools that a server lists: what each is and may do, and which may not be called, with the reason.
+//! Represents the tool list of a server: the name, schemas and effect hints of each tool, and the tools that may not be
+//! called, with the reason.
 
 use super::offers::Offers;
 use crate::run::outcome::Effect;

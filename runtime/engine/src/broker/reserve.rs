@@ -1,5 +1,6 @@
-//! Begins a tool call: finds the tool, charges the budget, starts the server if need be, and waits while too many
-//! arguments are in flight. The call then has a permit to encode its arguments.
+//! Prepares a tool call until its arguments may be encoded: finds the tool, charges the call budget, starts the server
+//! if need be, and waits while too many encoded arguments are still unsent. The call then has a permit to encode its
+//! arguments.
 
 use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};

@@ -1,4 +1,5 @@
-//! Limits the memory that all programs of a runtime hold together.
+//! Limits the total memory of all programs of a runtime: commits memory to a program before each slice of its
+//! execution, and makes the program wait when there is no room.
 //!
 //! A running program counts with what it holds plus what it may add in its quantum; any other counts with
 //! what it holds. So any number of programs may have begun, and they grow only as far as there is room. When

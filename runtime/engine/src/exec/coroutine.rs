@@ -1,4 +1,5 @@
-//! Stackful coroutines: they suspend a program in the middle of a native operation.
+//! Stackful coroutines: they suspend a program in the middle of a native operation, such as a sort, so that its worker
+//! thread can run another program meanwhile.
 //!
 //! A worker runs its programs on stacks of their own. Between two slices a program leaves its stack, so one
 //! stack serves them all. When a quantum is over while native work is under way, that work is suspended at

@@ -1,5 +1,5 @@
-//! The interface between workers and what they run: a program in some language, or anything else that makes
-//! tool calls and ends in an outcome.
+//! Defines [`Guest`], the interface through which worker threads run a program in any language, or anything else that
+//! makes tool calls and ends in an outcome.
 //!
 //! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
 //! it. A guest has the account of its run (budget, ledger, deadline and interrupt), a [`Port`] to start work on the I/O

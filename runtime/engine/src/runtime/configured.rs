@@ -1,5 +1,5 @@
-//! Holds the configured servers of a running runtime, and finds which ones a new configuration adds, changes and
-//! removes.
+//! Keeps the list of servers that a running runtime is configured with, and updates it from a reloaded configuration,
+//! which may add, change and remove servers.
 
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::tasks::{self, TaskOwner};

@@ -1,4 +1,5 @@
-//! One configured server (`ServerEntry`): read from its entry in a configuration file, or made by an application.
+//! Defines the settings of one configured server (`ServerEntry`), which are read from a configuration file or made by
+//! an application.
 
 use super::credentials::Credentials;
 use super::general::{rule, tool_names};

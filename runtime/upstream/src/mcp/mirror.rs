@@ -1,5 +1,5 @@
-//! Finds the arguments that a tool's schema marks with `x-mcp-header`, for transports that repeat them in headers;
-//! leaves out tools with invalid marks.
+//! Finds the tool arguments that a transport must mirror (repeat) in HTTP headers, because the schema of the tool marks
+//! them with `x-mcp-header`. Tools with invalid marks are left out.
 
 use crate::request::Mirrored;
 use ptc_calls::tools::{Listed, Refusal};

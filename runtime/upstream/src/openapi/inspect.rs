@@ -1,5 +1,5 @@
-//! Inspects an OpenAPI document before it is configured: whether an address has one, which operations become tools,
-//! which do not and why.
+//! Inspects an OpenAPI service before it is configured: whether its address serves an OpenAPI document, which
+//! operations become tools, and why the others do not.
 
 use super::compile::compile;
 use super::document::OpenApiDocument;

@@ -1,4 +1,5 @@
-//! The HTTP connection to an OpenAPI service: sends requests, and ends all of them when it is closed.
+//! The HTTP connection to an OpenAPI service: sends requests, and once the connection is closed, fails all that are
+//! under way or come later.
 
 use super::spec::OpenApiSpec;
 use crate::UpstreamFault;

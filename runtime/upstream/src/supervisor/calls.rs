@@ -1,5 +1,5 @@
-//! Tracks the outcome of calls to one connection, so that the supervisor notices an unresponsive server, and one that
-//! wants a login.
+//! Tracks the outcome of calls to one server, so that the supervisor notices when the server no longer answers or
+//! requires a login.
 
 use crate::{LoginNeed, UpstreamFault};
 use ptc_base::sync::Locked;

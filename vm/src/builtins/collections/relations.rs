@@ -1,5 +1,5 @@
-//! Builtins of `clojure.set` that treat sets of maps as relations of a database (`project`, `rename`, `join`), and its
-//! other functions on subsets and keys (`subset?`, `rename-keys`).
+//! Builtins of `clojure.set` that treat sets of maps as tables of a database (`project`, `rename`, `join`). The other
+//! functions on subsets and keys (`subset?`, `rename-keys`) are here too.
 
 use crate::builtins::collections::maps::select_keys;
 use crate::builtins::functions::callbacks::each;

@@ -1,4 +1,5 @@
-//! Builtins that make and combine sets (`union`, `difference`, `disj`), and `contains?` for any collection.
+//! Builtins that make and combine sets, such as `hash-set`, `union`, `difference` and `disj`. `contains?`, which tests
+//! any collection, is here as well.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;

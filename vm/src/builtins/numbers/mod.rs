@@ -1,4 +1,5 @@
-//! Builtins on numbers (arithmetic, bits, parsing, Java's `Math`), and those that compare values of any type.
+//! Builtins for arithmetic, bit operations, parsing of numbers, Java's `Math`, and the comparison of values of any
+//! type.
 
 pub(crate) mod bits;
 pub(crate) mod comparison;

@@ -1,5 +1,5 @@
-//! Runs functions without source tracking (which servers' data a value depends on), in the hot loop, while they can
-//! meet only values without sources.
+//! Speeds up programs with source tracking (which servers' data a value depends on): runs functions in the untracked
+//! hot loop while they can reach only values that depend on no source.
 //!
 //! While no register of the running function and none above has a source, no name has one, and nothing has decided that
 //! the function runs, every value that an instruction computes has none. Then shadows need no work, and the function

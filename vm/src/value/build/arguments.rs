@@ -1,5 +1,5 @@
-//! Holds the arguments of a function call: a few inline, more in a list that counts against the program's memory limit
-//! while the call has them.
+//! Holds the arguments of a function call: up to three without an allocation, more in a list that counts against the
+//! program's memory limit while the call holds them.
 
 use crate::fault::Result;
 use crate::memory::account;

@@ -1,5 +1,5 @@
-//! Makes builtins pay for what they allocate and read: values of any size are built and read only within the program's
-//! limits of memory and work.
+//! Enforces the program's limits of memory and work inside builtins: charges for everything that they allocate and
+//! read, before a value of any size can exceed a limit.
 //!
 //! Architecture invariant: `builtins` and `native` have no other way. The collections and strings of the standard
 //! library, and direct access to text and big integers, are disallowed there (`vm/clippy.toml`), so code there pays

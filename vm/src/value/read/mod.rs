@@ -1,5 +1,5 @@
-//! Makes builtins pay, from the program's work budget, before they read strings and big integers, which may be of any
-//! length.
+//! Charges the program's work budget, by length, for each string or big integer that a builtin reads, since these may
+//! be of any length.
 
 mod find;
 mod graphemes;

@@ -1,4 +1,4 @@
-//! Decides whether two values are equal by `=`, or are the same key, with an explicit work list.
+//! Decides whether two values are equal by `=`, or are the same map key, with a work list instead of recursion.
 //!
 //! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared strictly.
 //! Every pair of nodes costs a unit of fuel, since shared structure has few nodes and very many paths. Long texts and

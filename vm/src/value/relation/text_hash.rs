@@ -1,5 +1,5 @@
-//! Hashes the text of strings and names in constant time, with the same result in every process and on every platform,
-//! for look-ups in maps and sets.
+//! Hashes strings and names for look-ups in maps and sets, in constant time (only parts of a long text are read), with
+//! the same result in every process and on every platform.
 
 use crate::value::string::SHORT_TEXT;
 

@@ -1,5 +1,5 @@
-//! Answers a client's request once the MCP task that it waits for has ended, and meanwhile sends the client the
-//! questions of the task.
+//! Serves a client's request that waits until an MCP task (a tool call in the background) ends: sends the task's
+//! questions to the client, then the answer to the request.
 
 use super::run::DetachedRun;
 use super::table::question_id;

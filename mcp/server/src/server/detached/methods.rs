@@ -1,5 +1,5 @@
-//! Answers the `tasks/…` requests of both versions of MCP tasks, and decides which tool calls outlive their request: as
-//! a task, or under a `run_id` that the client polls.
+//! Decides which tool calls outlive their request, as MCP tasks or under a `run_id` that the client polls, and answers
+//! the client's `tasks/…` requests about them. It knows both versions of MCP tasks.
 
 use super::awaited::AwaitedReply;
 use super::run::{DetachedRun, HandleKind};

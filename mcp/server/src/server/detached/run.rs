@@ -1,5 +1,5 @@
-//! The state of one tool call that outlives its request: status, questions to its client, outcome, and the readers that
-//! are notified of changes.
+//! Holds the state of one tool call that outlives its request: its status, open questions to the client and outcome. It
+//! notifies watchers of every change.
 
 use super::stored::StoredHandle;
 use super::table::DetachedRuns;

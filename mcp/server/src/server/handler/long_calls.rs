@@ -1,5 +1,5 @@
-//! Lets tool calls outlive their requests, as part of the message handler: decides when a call does, answers its
-//! request then, and resumes stored runs.
+//! The part of the message handler for tool calls that outlive their requests: answers the request early, with a task
+//! or a `run_id` to poll, and resumes such calls from stored runs.
 
 use super::requested::RequestedCall;
 use super::{Handler, Ticket};

@@ -1,5 +1,5 @@
-//! Reads which changes a client subscribes to with `subscriptions/listen` (the tool list, the states of tasks), and
-//! acknowledges them.
+//! Handles the request `subscriptions/listen`, with which a client subscribes to changes of the tool list and of its
+//! tasks.
 
 use super::Handler;
 use crate::protocol::params::{Params, Wanted};

@@ -1,4 +1,5 @@
-//! Server-sent events: encodes messages as events, and streams notifications that the tool list or a task has changed.
+//! Sends server-sent events over HTTP: encodes messages as events, and streams a notification when the tool list or a
+//! task changes.
 //!
 //! Apart from tasks that a client follows, the only unsolicited notification is that the tool list has changed, and one
 //! is as good as ten. So the

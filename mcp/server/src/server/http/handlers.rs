@@ -1,5 +1,5 @@
-//! Finds or makes for each token a message handler that offers only the servers that the token allows, and rebuilds the
-//! tool lists of all handlers when tools change.
+//! Keeps the message handlers of the HTTP server, one for each set of servers to which tokens are restricted, so that a
+//! client can use only the servers that its token allows.
 //!
 //! There is one handler for all servers, and one for each set of servers that tokens are restricted to. A restricted
 //! handler has a runtime without the other servers, so nothing that answers a token can see more than the token allows.

@@ -1,5 +1,5 @@
-//! Counts requests and their times, and writes all metrics of the server (calls, connections, sessions, queue, memory)
-//! for Prometheus.
+//! Collects the metrics of the HTTP server for Prometheus: requests and their durations, tool calls, connections,
+//! sessions, queued calls and memory.
 
 use super::HttpServer;
 use crate::observe::counts::CallCounts;

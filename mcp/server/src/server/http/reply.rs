@@ -1,4 +1,4 @@
-//! Makes all responses over HTTP, and redacts secrets in their bodies.
+//! Builds all HTTP responses of the server, with secrets redacted in their bodies.
 
 use super::access::AccessDenied;
 use super::access::oauth::TokenRefusal;

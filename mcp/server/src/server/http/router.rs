@@ -1,5 +1,5 @@
-//! Routes of the HTTP server: authenticates and logs requests, and answers those for health, readiness, metrics and
-//! OAuth metadata.
+//! Routes HTTP requests by their path to MCP (with authentication and logging), health, readiness, metrics, OAuth
+//! metadata or the web page.
 
 use super::access::TokenHolder;
 use super::access::oauth::OAuthAccess;

@@ -1,5 +1,5 @@
-//! Keeps the sessions that clients begin with `initialize` over HTTP: under each session id the negotiated state, open
-//! requests, questions to the client, and streams.
+//! Keeps the sessions that clients begin with `initialize` over HTTP: for each, the negotiated protocol version, open
+//! requests, questions to the client, and event streams.
 
 use super::handlers::ListVersion;
 use super::reply::SESSION;

@@ -1,5 +1,5 @@
-//! Holds runs that wait for answers of their clients (parked), each under an unguessable state that the client sends
-//! back with the answers.
+//! Holds tool calls that wait for answers of their clients (parked), each under an unguessable key, the MCP request
+//! state, that the client sends back with the answers.
 //!
 //! A state works once, for the same owner and the same call only.
 

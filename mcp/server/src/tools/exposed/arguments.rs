@@ -1,5 +1,5 @@
-//! Makes the argument schema of a library function that is offered as a tool, checks the arguments of a call, and
-//! writes the program that calls the function.
+//! Turns an MCP call of a library function that is offered as a tool into a program that calls the function, after a
+//! check of the arguments against a schema that is also made here.
 
 use super::object_of;
 use ptc_calls::tools::{Notation, UpstreamTool, check_arguments};

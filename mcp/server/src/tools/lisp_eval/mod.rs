@@ -1,4 +1,5 @@
-//! The tool `lisp_eval`, which runs one PTC-Lisp program; also the jobs with which other tools run and resume programs.
+//! The tool `lisp_eval`, which runs one PTC-Lisp program. Here are also the jobs with which other tools run and resume
+//! programs.
 //!
 //! # Layout
 //!

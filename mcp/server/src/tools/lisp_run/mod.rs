@@ -1,5 +1,5 @@
-//! The tool `lisp_run`, which gets, awaits or cancels a call that outlives its request, for clients that do not support
-//! MCP tasks.
+//! The tool `lisp_run`, with which clients that do not support MCP tasks poll, await or cancel a program that runs
+//! longer than the request that began it.
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};

@@ -1,4 +1,5 @@
-//! Logs a person in on another device, where they type a short code (OAuth device authorization, RFC 8628).
+//! Logs in to an upstream server by OAuth device authorization (RFC 8628): the person types a short code into a web
+//! page, which may be open on another device.
 
 use super::code::LoginSummary;
 use crate::oauth::OAuthFault;

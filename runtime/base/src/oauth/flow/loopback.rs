@@ -1,5 +1,5 @@
-//! Receives the result of an OAuth login: listens on loopback, leads a browser to the authorization server, and waits
-//! for it to come back (RFC 8252, section 7.3).
+//! Receives the result of an OAuth login on a local port: redirects the browser to the authorization server, and waits
+//! until that server redirects it back (RFC 8252, section 7.3).
 //!
 //! Other users of this machine reach the listener too, and any web page can lead a browser to it. So the address that
 //! leads to the login is not guessable, `Host` has to name this machine, and connections of other users are closed where

@@ -1,5 +1,5 @@
-//! The OAuth login at one server: supplies the token of each request, handles refusals (401, 403), obtains tokens
-//! without a person, and forgets the login.
+//! Manages the OAuth login at one server: supplies the access token for each request, reacts when the server refuses it
+//! (401, 403), obtains new tokens without asking a person, and removes the login.
 //!
 //! - `renewal`: renews the login, once for all that need it. `made`: the stored form of new tokens.
 //!
@@ -130,7 +130,7 @@ impl ServerLogin {
         secrets: SecretRegistry,
     ) -> ServerLogin {
         let client = settings.client.as_ref().map(|client| client.id.as_str());
-        let key = LoginKey::new(&server, client, settings.issuer.as_deref(), reach, options.owner.as_deref());
+        let key = LoginKey::new(&server, client, &settings, reach, options.owner.as_deref());
         ServerLogin(Arc::new(Inner {
             server,
             settings,
@@ -181,13 +181,12 @@ impl ServerLogin {
     }
 
     /// Handles a 401 to the token of [`ServerLogin::refused`].
-    pub fn refused_again(&self, response: &Response) {
+    pub fn refused_again(&self, used: Option<&AccessToken>, response: &Response) {
         self.0.note(response);
         let text = "the server refuses the token that was just renewed".to_owned();
-        let current = self.0.current.read_locked().login.clone();
         let mut seen = self.0.seen.locked();
         seen.verdict = Some(OAuthFault::LoginRequired(text));
-        seen.refused = current;
+        seen.refused = used.map(|token| token.0.clone());
     }
 
     /// Why the server took no token; `None` where it has no login.

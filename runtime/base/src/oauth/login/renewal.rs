@@ -30,15 +30,33 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(5);
 /// How long calls wait for an early renewal. Then they use the token that is still good.
 const EARLY_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The age in seconds up to which tokens that could not be stored at first are used without another renewal.
+const UNSAVED_GOOD: u64 = 60;
+
 /// What renewals have found out.
 #[derive(Default)]
 pub(super) struct Renewal {
     /// A refresh token that the server has refused.
     refused: Option<Credential>,
     /// New tokens that could not be stored yet. They are not used before.
-    unsaved: Option<StoredLogin>,
+    unsaved: Option<UnsavedLogin>,
     /// No early renewal before this.
     not_before: Option<Instant>,
+}
+
+/// New tokens that could not be stored.
+struct UnsavedLogin {
+    login: StoredLogin,
+    /// The access token that was stored when they were obtained.
+    replaced: Option<Credential>,
+}
+
+impl UnsavedLogin {
+    /// False once there has been another login, another renewal or a logout: those count.
+    fn may_replace(&self, stored: Option<&StoredLogin>) -> bool {
+        let stored = stored.map(|stored| stored.access.expose());
+        stored == self.replaced.as_ref().map(Credential::expose)
+    }
 }
 
 /// Why a login is renewed.
@@ -145,11 +163,14 @@ impl Inner {
         is_news: impl Fn(&StoredLogin) -> bool,
     ) -> Result<Arc<StoredLogin>, OAuthFault> {
         // Another process may have renewed it while this one waited, or a person has logged in or out.
-        let stored = self.stored().await?;
-        if let Some(unsaved) =
-            renewal.unsaved.take().filter(|unsaved| self.is_still_of(unsaved, stored.as_ref()))
-        {
-            return self.save(renewal, store, unsaved, lock).await;
+        let mut stored = self.stored().await?;
+        if let Some(unsaved) = renewal.unsaved.take().filter(|unsaved| unsaved.may_replace(stored.as_ref())) {
+            let UnsavedLogin { login, replaced } = unsaved;
+            let saved = self.save(renewal, store, login, replaced, lock).await?;
+            if is_news(&saved) && now().saturating_sub(saved.obtained_at) <= UNSAVED_GOOD {
+                return Ok(saved);
+            }
+            stored = Some((*saved).clone());
         }
         if let Some(stored) = stored.clone().filter(&is_news) {
             return Ok(self.use_login(stored));
@@ -157,19 +178,12 @@ impl Inner {
         if self.settings.grant.is_unattended() {
             let change = LoginChange::begin()?;
             let login = self.unattended(&change).await?;
-            return self.save(renewal, store, login, lock).await;
+            let replaced = stored.map(|stored| stored.access);
+            return self.save(renewal, store, login, replaced, lock).await;
         }
         match stored {
             Some(stored) => self.refresh(renewal, store, stored, lock).await,
             None => Err(OAuthFault::LoginRequired("there is no login any more".to_owned())),
-        }
-    }
-
-    /// True while new tokens may replace what is stored.
-    fn is_still_of(&self, unsaved: &StoredLogin, stored: Option<&StoredLogin>) -> bool {
-        match stored {
-            Some(stored) => stored.id == unsaved.id,
-            None => self.settings.grant.is_unattended(),
         }
     }
 
@@ -191,7 +205,10 @@ impl Inner {
             }
             let change = LoginChange::begin()?;
             let why = match self.refreshed(&change, &stored, refresh).await {
-                Ok(tokens) => return self.save(renewal, store, with_tokens(&stored, tokens), lock).await,
+                Ok(tokens) => {
+                    let (login, replaced) = (with_tokens(&stored, tokens), Some(stored.access.clone()));
+                    return self.save(renewal, store, login, replaced, lock).await;
+                }
                 Err(TokenFault::InvalidGrant(why)) => why,
                 // The client is not known any more: a login registers another one.
                 Err(TokenFault::Refused { code, words }) if code == "invalid_client" => {
@@ -227,19 +244,21 @@ impl Inner {
         TokenEndpoint::of_login(&http, stored, &self.secrets).tokens(change, &fields).await
     }
 
-    /// Stores new tokens, and uses them from then on.
+    /// Stores new tokens in the place of those that were `replaced`, and uses them from then on.
     async fn save(
         &self,
         renewal: &mut Renewal,
         store: &TokenStore,
         login: StoredLogin,
+        replaced: Option<Credential>,
         lock: &LoginLock,
     ) -> Result<Arc<StoredLogin>, OAuthFault> {
         match store.write(&self.key, &login, lock).await {
             Ok(()) => Ok(self.use_login(login)),
             Err(fault) => {
                 // What is too large never fits.
-                renewal.unsaved = matches!(fault, OAuthFault::Unavailable(_)).then_some(login);
+                let may_fit = matches!(fault, OAuthFault::Unavailable(_));
+                renewal.unsaved = may_fit.then_some(UnsavedLogin { login, replaced });
                 Err(fault)
             }
         }

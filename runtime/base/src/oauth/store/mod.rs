@@ -10,6 +10,7 @@ use crate::digest::sha256_hex;
 use crate::files::{self, FileAccess, LinkRule};
 use crate::net::{ClientOptions, Url};
 use crate::oauth::OAuthFault;
+use crate::oauth::settings::{Grant, OAuthSettings};
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use std::fmt::Write as _;
@@ -41,11 +42,11 @@ impl LoginKey {
     pub(in crate::oauth) fn new(
         server: &Url,
         client: Option<&str>,
-        issuer: Option<&str>,
+        settings: &OAuthSettings,
         reach: &ClientOptions,
         owner: Option<&str>,
     ) -> LoginKey {
-        let parts = [Some(server.as_str()), client, issuer, owner];
+        let parts = [Some(server.as_str()), client, settings.issuer.as_deref(), owner];
         let mut text = parts.map(|part| part.unwrap_or_default()).join("\n");
         // Through another proxy, or with other authorities, the same address may be another server.
         if let Some(proxy) = &reach.proxy {
@@ -56,6 +57,14 @@ impl LoginKey {
         }
         if let Some(own) = &reach.tls.client_certificate {
             let _ = write!(text, "\ncertificate {}", own.certificate.display());
+        }
+        // What the client obtains for itself or for one person is no login of another.
+        match (settings.grant, &settings.identity_provider) {
+            (Grant::IdJag, Some(provider)) => {
+                let _ = write!(text, "\nid_jag {}\n{}", provider.issuer, provider.id_token_file.display());
+            }
+            (Grant::ClientCredentials, _) => text.push_str("\nclient_credentials"),
+            (Grant::IdJag | Grant::Code | Grant::Device, _) => {}
         }
         LoginKey(sha256_hex(text.as_bytes()))
     }

@@ -1,5 +1,5 @@
-//! Defines the stored form of one OAuth login (its client, its tokens, and when they expire), and decides when its
-//! token is to be renewed.
+//! Defines the stored form of one OAuth login: its client, its tokens and their expiry, from which it also decides when
+//! a renewal is due.
 
 use crate::net::AddressClass;
 use crate::oauth::account::LoginId;

@@ -1,4 +1,5 @@
-//! Redacts secrets in a text that arrives in pieces.
+//! Redacts secrets in a large result while it is written to a file piece by piece, including secrets that are split
+//! between two pieces.
 
 use crate::secrets::SecretRegistry;
 use crate::spill::store::SpillError;

@@ -1,5 +1,4 @@
-//! Finds the byte range of a tool's result in the raw JSON-RPC message of its server, which is too large for memory
-//! and stored in a file.
+//! Finds the byte range of a tool's result in a JSON-RPC message that was too large for memory and is stored in a file.
 
 use super::cursor::Cursor;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Converts a large result, stored in a file as its server sent it, to a readable file without secrets.
+//! Converts a spilled result (too large to return, kept in a file) to its readable form: takes it out of the server's
+//! message, breaks JSON into lines, and removes secrets.
 //!
 //! JSON on one line is laid out (`layout`): it stays the same JSON, and small parts stay on one line, so that
 //! rows are lines. Text stays as it is.

@@ -1,4 +1,4 @@
-//! Creates and migrates the PostgreSQL tables in which the store keeps its state.
+//! Creates the PostgreSQL tables of the store (values, logs, leases, jobs), and migrates those of older versions.
 
 use super::{StoreError, failed, unavailable};
 use tokio_postgres::Client;

@@ -1,5 +1,5 @@
-//! Asks a person to approve tool calls that a policy does not allow by itself, and remembers answers for as long as
-//! its rules say.
+//! Asks a person to approve the tool calls for which a policy requires it, and remembers the answer for later calls as
+//! far as the policy allows.
 //!
 //! An answer is bound to one call: run, server, tool, digest of the arguments, digest of the tool's text, version of the
 //! policy. It is used once. Questions of one run that are alike (same tool, same rule) and come together are one question,

@@ -1,4 +1,5 @@
-//! Finds which labels an argument of a tool call carries, in a run that tracks from which answers each value comes.
+//! Finds which labels of a policy, such as `private`, an argument of a tool call carries, from the call results and
+//! inputs that the argument depends on.
 
 use super::labels::{LabelSet, Labels, UNKNOWN_SOURCE};
 use crate::tools::glob;

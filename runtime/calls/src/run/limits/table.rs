@@ -1,5 +1,5 @@
-//! Defines the table form in which limits are declared, from which flags, help and environment variables are
-//! generated.
+//! Defines the macro that declares a set of limits as a table, from which command-line flags, help texts and
+//! environment variables are generated.
 
 /// Makes a struct with a field for each row, and its [`LimitTable`].
 #[macro_export]

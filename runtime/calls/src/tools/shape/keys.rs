@@ -1,5 +1,5 @@
-//! Distinguishes keys of results that are field names, such as `created_at`, from keys that may be data (numbers,
-//! addresses, tokens) and must not be remembered.
+//! Decides which keys of tool results may be stored in a learned result type: field names such as `created_at`, but no
+//! keys that may be data (numbers, addresses, tokens).
 //!
 //! A key that is data says something about the result, so when in doubt it counts as data. The rules go by the look of
 //! identifiers: few and short words of letters that can be spoken, and few digits.

@@ -1,5 +1,5 @@
-//! Reduces one alternative of a JSON Schema to members and limits, and intersects it with another, so that it can be
-//! written as a signature.
+//! Simplifies one alternative of a JSON Schema (as in `anyOf`) to types, members and limits, and intersects it with
+//! another, so that it can be written as a short signature.
 
 use super::types::TypeId;
 use crate::schema::{member, type_of};

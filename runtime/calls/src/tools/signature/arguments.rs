@@ -1,4 +1,5 @@
-//! Collects the arguments of a tool, merged from all alternatives of its JSON Schema, and their descriptions.
+//! Collects the arguments of a tool, merged from all alternatives of its JSON Schema, and their descriptions, for the
+//! signatures and texts that explain the tool.
 
 use super::alternative::{Demand, Plain};
 use super::variants::Variants;

@@ -1,8 +1,8 @@
-//! Finds the parameters that a tool's description documents, in the styles of Sphinx, Google, NumPy and JSDoc, and
-//! removes them from it.
+//! Removes the documentation of parameters, in the style of Sphinx, Google, NumPy or JSDoc, from a tool's description,
+//! since the tool's schema describes the same parameters.
 //!
-//! Many servers copy the docstring of a function into the description of the tool, although the schema
-//! describes the same parameters.
+//! Many servers copy the docstring of a function into the description of the tool. The caller decides for each
+//! parameter whether its documentation is removed.
 
 /// Headings of sections with parameters, without the colon.
 const HEADINGS: [&str; 9] = [

@@ -11,7 +11,7 @@ use crate::jsonrpc::message;
 use ptc_base::net::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -59,9 +59,9 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
                 return;
             }
             Err(SendFault::OtherLogin) => {
-                // The next call begins another session.
+                // The next call begins another session, unless the earlier login comes back.
                 before = None;
-                channel.sessions.changed(session.generation).await;
+                let _ = timeout(LONGEST_PAUSE, channel.sessions.changed(session.generation)).await;
                 continue;
             }
             Err(SendFault::Net(_)) => pause = longer(pause),

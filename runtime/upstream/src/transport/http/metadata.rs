@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ptc_base::net::{HeaderName, Headers, Response};
 use ptc_base::oauth::LoginId;
 use ptc_calls::run::trace::TraceContext;
+use std::sync::{Arc, OnceLock};
 
 const ACCEPT: HeaderName = HeaderName::from_static("accept");
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
@@ -28,20 +29,23 @@ pub(super) fn session_of(response: &Response) -> Option<&str> {
 }
 
 /// Whose token a request may carry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum TokenLimit {
     /// That of any login.
     Any,
     /// Only that of the login with which its session began; `None`: without a token.
     Session(Option<LoginId>),
+    /// Only that of the first login of a stream.
+    Stream(Arc<OnceLock<LoginId>>),
 }
 
 impl TokenLimit {
-    /// True where the token of this login may be sent.
+    /// True where the token of this login may be sent. It is sent then.
     pub(super) fn allows(&self, login: &LoginId) -> bool {
         match self {
             TokenLimit::Any => true,
             TokenLimit::Session(began) => began.as_ref() == Some(login),
+            TokenLimit::Stream(first) => first.get_or_init(|| login.clone()) == login,
         }
     }
 }
@@ -114,12 +118,9 @@ impl MessageHeaders {
         self
     }
 
-    /// Limits the token to that of the login whose session the address names, once it is known.
-    pub(super) fn in_session_of(self, login: Option<&LoginId>) -> MessageHeaders {
-        match login {
-            Some(login) => MessageHeaders { token: TokenLimit::Session(Some(login.clone())), ..self },
-            None => self,
-        }
+    /// Limits the token to that of the first login of the stream whose session the address names.
+    pub(super) fn in_stream_of(self, first: &Arc<OnceLock<LoginId>>) -> MessageHeaders {
+        MessageHeaders { token: TokenLimit::Stream(first.clone()), ..self }
     }
 
     /// The headers, and the token that may join them.

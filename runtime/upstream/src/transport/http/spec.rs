@@ -1,5 +1,5 @@
-//! Defines the configuration of a remote server ([`HttpSpec`]), which connects to the server, describes it, and
-//! suggests remedies for a failed start.
+//! Defines the configuration of a remote MCP server ([`HttpSpec`]: address, headers, login), and connects to the server
+//! over HTTP with it. It also describes the server, and suggests remedies for a failed start.
 
 use super::connection::HttpConnection;
 use super::life::Life;

@@ -1,5 +1,6 @@
-//! Implements the older HTTP transport with server-sent events (SSE): the server names an address for messages, and
-//! sends everything in one stream. The stream is the session: its end is the end of the connection.
+//! Implements the older HTTP transport of MCP with server-sent events (SSE): the client posts messages to an address
+//! that the server names, and the server sends everything in one stream of events. The stream is the session: its end
+//! is the end of the connection.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;
@@ -38,8 +39,8 @@ const RECEIPT: usize = 4_096;
 pub(super) struct SseChannel {
     /// Where messages are posted to.
     wire: HttpWire,
-    /// The login of the stream: the first one whose token the server has accepted.
-    login: OnceLock<LoginId>,
+    /// The login of the stream: the first one whose token was sent.
+    login: Arc<OnceLock<LoginId>>,
     events: Arc<ServerEvents>,
     life: Arc<Life>,
     calls: Mutex<HashMap<u64, CallInFlight>>,
@@ -102,7 +103,7 @@ impl SseChannel {
         wire.url = url;
         let channel = Arc::new(SseChannel {
             wire,
-            login: login.map_or_else(OnceLock::new, OnceLock::from),
+            login: Arc::new(login.map_or_else(OnceLock::new, OnceLock::from)),
             events,
             life,
             calls: Mutex::default(),
@@ -239,12 +240,9 @@ impl SseChannel {
 
     /// Posts a message. Returns why the server does not accept it, if it does not.
     async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<Option<HttpRefusal>, SendFault> {
-        let metadata = metadata.in_session_of(self.login.get());
-        let Answered { mut response, login } = self.wire.send(Method::POST, metadata, Some(body)).await?;
+        let metadata = metadata.in_stream_of(&self.login);
+        let Answered { mut response, .. } = self.wire.send(Method::POST, metadata, Some(body)).await?;
         if response.status.is_success() {
-            if let Some(login) = login {
-                self.login.get_or_init(|| login);
-            }
             response.body.beginning(RECEIPT).await;
             return Ok(None);
         }

@@ -104,9 +104,10 @@ impl Streamable {
         let notifies = matches!(request.envelope.era, Era::Handshake(_));
         let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
         let answer = async {
-            let (Answered { response, login }, session) = self.accepted(&request, body).await?;
+            let (Answered { response, login }, mut session) = self.accepted(&request, body).await?;
             if let Some(greeting) = greeting {
                 self.sessions.begin(&greeting, session_of(&response), login);
+                session = self.sessions.current();
             }
             let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
             self.answer(response, id, &request.sink, can_resume.then_some(session)).await
@@ -142,7 +143,7 @@ impl Streamable {
                     was_lost = true;
                 }
                 Err(SendFault::Net(error)) => return Err(self.failed(&error)),
-                Err(fault @ SendFault::OtherLogin) if tries == MOST_SESSIONS => {
+                Err(fault @ SendFault::OtherLogin) if tries >= MOST_SESSIONS => {
                     return Err(PostFailure::Fault(fault.into()));
                 }
                 Err(SendFault::OtherLogin) => {}
@@ -338,15 +339,16 @@ impl Streamable {
             return Err(self.wire.refusal(response).await.words());
         }
         let session: Option<Arc<str>> = session_of(&response).map(Arc::from);
-        let answer = self.answer(response, id, &ResultSink::Inline { max_bytes: SMALL_ANSWER }, None).await;
+        let agreed = self.sessions.current().revision;
+        let next = HttpSession { id: session, login, revision: agreed.clone(), generation: 0 };
+        let sink = ResultSink::Inline { max_bytes: SMALL_ANSWER };
+        let answer = self.answer(response, id, &sink, Some(next.clone())).await;
         let answer = answer.map_err(|failure| failure.fault("initialize").to_string())?;
         let result: serde_json::Value =
             serde_json::from_slice(answer.bytes()).map_err(|why| format!("initialize: {why}"))?;
-        let agreed = self.sessions.current().revision;
         if agreed.as_deref().is_some_and(|agreed| result["protocolVersion"] != agreed) {
             return Err("the server speaks another revision now".to_owned());
         }
-        let next = HttpSession { id: session, login, revision: agreed, generation: 0 };
         self.post(message::notification("notifications/initialized", None), &next).await;
         self.sessions.renewed(next.id, next.login);
         // A server that lost the session may have other tools now.

@@ -101,7 +101,7 @@ impl HttpWire {
                 return answered(response);
             }
             if is_renewed {
-                login.refused_again(&response);
+                login.refused_again(token.as_ref(), &response);
                 return answered(response);
             }
             // Nothing was executed: the server did not look at the request.

@@ -1,4 +1,4 @@
-//! Limits the rate at which an address may try wrong tokens.
+//! Blocks a client's IP address for some time after too many requests with wrong access tokens.
 
 use super::{Access, AccessDenied};
 use ptc_base::sync::Locked;

@@ -1,5 +1,5 @@
-//! Lets several server processes (nodes) share a database, so that any of them can take any request: relays, signed
-//! sessions, call rates.
+//! Lets several server processes (nodes) with one database act as one server, so that any of them can take any request:
+//! relays requests, signs the ids of sessions, and shares the limits on calls per minute.
 //!
 //! A session of the handshake era is in its signed id, so every node can take it in. What a node has in memory stays
 //! there: a request for a task or a parked run of another node is relayed to that node, through messages of the

@@ -1,4 +1,5 @@
-//! Makes client connections one type of byte stream, plain or over TLS, and detects clients that have gone.
+//! Defines the byte stream of a client's HTTP connection: one type for plain TCP and for TLS. Also detects that a
+//! client has closed its connection.
 
 use std::io::{self, IoSlice};
 use std::os::fd::RawFd;

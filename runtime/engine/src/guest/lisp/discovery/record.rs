@@ -1,5 +1,5 @@
-//! Describes a name that programs can look up, and writes its documentation for `doc` and its line in lists and search
-//! results.
+//! Describes a name that programs can look up (function, tool, export of a library), and formats the description for
+//! `doc`, `dir` and search results.
 
 use ptc_calls::tools::text::summary;
 use ptc_compiler::prelude::ExportEffect;

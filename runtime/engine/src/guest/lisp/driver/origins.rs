@@ -1,5 +1,5 @@
-//! Tracks which servers' data goes where, for policy rules about data flows: labels the answers of calls, and finds the
-//! sources of arguments.
+//! Finds which servers' data the arguments of a program's tool calls depend on, for policy rules about data flows. For
+//! that, the answer of each call is labeled with its source.
 //!
 //! A run has labels on values only if a rule is about a flow of its program, or if calls of it stand in no plan.
 

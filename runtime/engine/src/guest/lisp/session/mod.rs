@@ -1,4 +1,5 @@
-//! Implements sessions, in which programs build on each other: what one has defined, the next one sees.
+//! Implements sessions, in which programs build on each other: a program can use the values and functions that earlier
+//! ones have defined.
 //!
 //! The isolate of a session stays on one worker, in a table of that thread (`isolates`). A run takes it out,
 //! works in it, and puts it back. Other threads know the session by its `SessionState`: plain data about what

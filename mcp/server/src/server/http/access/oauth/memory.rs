@@ -1,5 +1,5 @@
-//! Caches verified OAuth tokens and their holders, and after an edit of the settings finds the holders that now have
-//! other rights or none.
+//! Caches verified OAuth tokens and the rights of their holders, so that few requests need a verification, and a change
+//! of the settings finds all holders that it affects.
 //!
 //! A token is accepted without a check of its signature for [`IssuerKeys::FRESH`] at most. Its holder is remembered for
 //! longer: as long as there is room, and as long as work that was begun with the token holds it.
