@@ -10,7 +10,7 @@ use crate::ir::tables::Tables;
 use ptc_vm::bytecode::Const;
 use std::borrow::Cow;
 
-/// Names of keys that are told apart.
+/// Names of keys that are distinguished.
 const MOST_KEYS: usize = 1_000;
 
 impl<'a, 'x> Walk<'a, 'x> {
@@ -44,7 +44,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         let value = self.shallow(value);
         let Some(mut fields) = self.nodes.fields(map.fields, usize::from(is_new)) else { return &NEVER };
         match fields.binary_search_by_key(&key, |(key, _)| *key) {
-            // The value before may be found no more, but spellings of keys are not told apart.
+            // The value before may be found no more, but spellings of keys are not distinguished.
             Ok(at) => fields[at].1 = self.join(fields[at].1, value),
             Err(at) => fields.insert(at, (key, value)),
         }

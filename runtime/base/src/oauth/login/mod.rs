@@ -113,7 +113,7 @@ impl AccessToken {
         Credential::composed(format!("Bearer {}", self.0.access.expose()))
     }
 
-    /// Whose it is.
+    /// The account that it is for.
     pub fn login(&self) -> &LoginId {
         &self.0.id
     }

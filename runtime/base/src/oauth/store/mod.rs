@@ -33,8 +33,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(15);
 const FILE_BYTES: usize = 256 << 10;
 
 /// Names one login in the store by all that is known before any server is asked: the address of the server, how it is
-/// reached, the configured client and issuer, and the owner. The issuer that was found is in the file, so that a login of
-/// another issuer replaces it.
+/// reached, the configured client and issuer, the owner, and a grant that needs no person with its identity provider and ID
+/// token. The issuer that was found is in the file, so that a login of another issuer replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::oauth) struct LoginKey(String);
 
