@@ -1,5 +1,6 @@
-//! Walks a program's IR and computes which sources (call results, input data, session values, literals) the value of
-//! each expression may depend on. [`Walk`] holds the state of that analysis.
+//! Finds, by static analysis of a program's IR, which call results, inputs, session values and literals each expression
+//! may depend on, to check before a run which data may reach which tool. What an expression may depend on is called a
+//! source; [`Walk`] holds the state of the analysis.
 
 use super::budget::Nodes;
 use super::node::{Key, NEVER, Node, Text, Val};

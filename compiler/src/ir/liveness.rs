@@ -1,10 +1,11 @@
-//! Liveness analysis: marks in the IR the last use of each local, and the locals that die on each edge between
-//! expressions.
+//! Liveness analysis: marks where a local variable is read last, or is no longer needed on one of several branches, so
+//! that generated code moves values instead of copying and frees them early. The marks are in the IR: on reads, and on
+//! edges, the transitions from one expression to the next.
 //!
 //! One walk against the order of evaluation, with the set of locals that are still read later. The invariant that the
 //! code generator builds on: at every point, exactly the locals in that set have full registers. So a read without
-//! another one after it takes the value, and where two paths part, locals that only the other path reads are dropped
-//! on the edge.
+//! another one after it takes the value, and where two paths part, locals that only the other path reads are dropped on
+//! the edge.
 //!
 //! A loop keeps outer locals that its body reads full on every round; such a local dies on the edges that leave the
 //! loop.

@@ -1,7 +1,8 @@
-//! A small hash table from the hashes of names or constants to their positions in a list, which the caller keeps.
+//! Implements the hash table by which the compiler finds names and constants that it has already stored, so that equal
+//! ones are stored only once. The table maps hashes to positions in a list, which is stored elsewhere.
 //!
-//! It uses open addressing. The tables of one compilation are small and live as long as it: they need one allocation
-//! without alignment or control bytes, and no rehashing of texts on growth.
+//! The table uses open addressing. The tables of one compilation are small and live as long as it: they need one
+//! allocation without alignment or control bytes, and no rehashing of texts on growth.
 
 /// A hash and a row, which is counted from 1: 0 marks a free slot.
 type Bucket = (u32, u32);

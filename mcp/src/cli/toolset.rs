@@ -1,5 +1,5 @@
-//! Builds the request handlers of `ptc serve`, with the enabled tools and their instructions: one for each set of
-//! servers that a client may use.
+//! Assembles the enabled MCP tools of `ptc serve`, with instructions for clients, into a request handler: one for all
+//! configured servers, or one for clients that may use only some servers.
 
 use super::flags::proxy::ProxyParts;
 use ptc_calls::limits::Limits;

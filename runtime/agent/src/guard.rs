@@ -1,8 +1,7 @@
-//! Decides after each turn of an agent, except the last, whether the agent may take another one: by default it must
-//! stop if a call of the turn may have changed something.
+//! Decides whether an agent may take another turn: by default the agent must stop after a tool call that may have
+//! changed data, because the next program could repeat the change.
 //!
-//! If a program changed something and did not finish, a second try could repeat the change. So a guard looks at the
-//! calls of each turn that is not the last one.
+//! A guard looks at the calls of each turn that does not end the agent anyway.
 
 use ptc_calls::run::outcome::{CallRecord, CallStatus};
 use serde::Serialize;

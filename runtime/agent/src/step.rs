@@ -1,4 +1,5 @@
-//! The result of an agent's run: its answer or why there is none, and a trace of every turn.
+//! Defines `AgentStep`, which despite the name holds the result of a whole agent run: the answer or the failure, the
+//! resources used, and a record of every turn.
 
 use super::guard::MatchedCall;
 use super::llm::{LlmErrorKind, TokenUsage};

@@ -1,5 +1,5 @@
-//! Builtins, named after Java's classes, that make dates, instants and durations, read their parts, and do calendar
-//! arithmetic.
+//! Implements builtins, mostly named as in Java, that make dates, times and durations from numbers, read parts (year,
+//! hour), and add weeks, months or hours (days: see `dates.rs`). Most builtins that parse or compare are there too.
 
 use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
 use crate::builtins::{Builtin, Category, callback, direct};

@@ -1,5 +1,5 @@
-//! Builtins, named after Java's classes, that parse, compare and shift dates, instants and durations, and read the
-//! clock.
+//! Implements the basic date builtins, named after Java's classes: parsing, comparing, adding days, durations between
+//! instants, the clock; parts of dates and other arithmetic are in `calendar`.
 
 use super::calendar::plus_days;
 use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};

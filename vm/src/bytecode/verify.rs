@@ -1,8 +1,8 @@
-//! Verifies every compiled program before it runs, in every build: no instruction reads an empty register or fills a
-//! full one, and jumps and indices stay in range.
+//! Verifies the bytecode of a program before it runs: no instruction reads a register without a value or overwrites a
+//! live value, which would leak, and jumps and indices stay in range. No program runs unverified, in any build.
 //!
-//! It walks each function once, front to back, with the set of full registers as its state, as
-//! WebAssembly validation does with its operand stack. A forward jump records the state at its
+//! It walks each function once, front to back, with the set of full registers (those with a value)
+//! as its state, as WebAssembly validation does with its operand stack. A forward jump records the state at its
 //! target; the state when the walk arrives there, and of every other jump to it, must be the same.
 //! A backward jump must go to an instruction with a recorded state equal to the current one. That is
 //! linear in the size of the code, and it proves that no register write can hide a live value (which

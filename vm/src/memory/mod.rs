@@ -1,5 +1,6 @@
-//! Limits the resources that a program may use: memory in logical bytes, work in units of fuel, and time, by
-//! interrupts. This module does not know values.
+//! Enforces the resource limits of a running program: how much memory its values occupy, how much work it does, and how
+//! long it runs. Memory counts in logical bytes (sizes that are the same on every platform), work in units of fuel, and
+//! interrupts end a program at its deadline. This module does not know values.
 
 pub(crate) mod account;
 mod copy;

@@ -1,5 +1,6 @@
-//! Runs `update` and `update-in`, as a resumable state machine that takes nested collections apart along the path, so
-//! that unshared ones are updated in place on the way back.
+//! Runs `update` and `update-in` (apply a function to one value inside nested collections), as a state machine that can
+//! suspend while the function waits for a tool. It takes unshared collections apart on the way down the path, so that
+//! they are updated in place on the way back.
 
 use super::{Action, Native, Step};
 use crate::apply::{apply, is_direct};

@@ -1,4 +1,6 @@
-//! A shadow records, apart from a value, which servers' data (sources) the value and each of its parts depend on.
+//! Defines `Shadow`, the record of which servers' data (sources) a value and the parts of the value depend on, so that
+//! data-flow rules can decide whether a tool call may receive the value. It lies at the place of the value (a register
+//! or a name), not in the value.
 
 use super::Sources;
 use crate::memory::account;

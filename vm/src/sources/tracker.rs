@@ -1,5 +1,6 @@
-//! Tracks which servers' data (sources) the global names, host calls and early ends (`return`, `fail`) of a program
-//! depend on, and the sources of all data that each server was given.
+//! Records on which servers' data (sources) a program's global definitions, tool calls and early exits depend, so that
+//! data-flow rules detect indirect flows into later tool calls. It also records the sources of the data that each
+//! server was given, because later answers of the server may repeat that data.
 
 use super::Sources;
 use super::shadow::Shadow;

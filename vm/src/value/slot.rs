@@ -1,7 +1,7 @@
-//! Writes values directly into registers and into items of collections, without the temporary copy that would stall the
-//! processor.
+//! Writes 16-byte values into registers and items of collections in two parts, tag and payload, since copying one whole
+//! from a temporary that was just written in parts would stall the processor.
 //!
-//! A value is 16 bytes, written as a tag and a payload. Loading it as a whole soon after makes the processor wait for
+//! A temporary is written as a tag and a payload. Loading it as a whole soon after makes the processor wait for
 //! both stores, longer than most instructions take. So scalars are moved in the two parts in which they were written,
 //! and no temporary is built first.
 

@@ -1,5 +1,6 @@
-//! Translates to IR the special forms that involve the host, the application that runs the program: calls of granted
-//! tools, early termination (`return`, `fail`), and tasks of the journal (the log of a run).
+//! Translates to IR the special forms that use the host application: calls of granted tools, early exits (`return`,
+//! `fail`), and forms that name or report steps of the run (`task`, `step-done`). The latter are for hosts that keep a
+//! journal (log of a run).
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;

@@ -1,5 +1,6 @@
-//! Summarizes how the server's own model (the planner) solved a `lisp_task` with programs, for the answer and the trace
-//! of the task: upstream calls, programs, and the model's requests, bytes and tokens.
+//! Collects the figures of one `lisp_task` call, in which a language model (the planner) solves a task by writing
+//! programs: upstream tool calls, programs, and the model's requests, bytes and tokens. They go into the answer and the
+//! trace of the task.
 
 use ptc_agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
 use ptc_base::digest::hex;

@@ -1,5 +1,6 @@
-//! Summarises a finished tool call for the records that the server keeps of calls and sessions: why it failed, its run
-//! or task, the size of its result. The answer itself is not part of it.
+//! Summarizes a finished tool call for the server's call records and session log: the reason of a failure, the outcome
+//! of the program or the figures of the task that it ran, and the size of the result. The answer itself is not part of
+//! the summary.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};

@@ -1,4 +1,5 @@
-//! Offers the file tools as an upstream server in this process, so that they are called like tools of any other server.
+//! Presents the built-in tools that read, search and write local files as an in-process server, so that programs call
+//! them like tools of external MCP servers.
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;

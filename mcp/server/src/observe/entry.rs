@@ -1,5 +1,5 @@
-//! Holds the record of one finished tool call in memory, and serializes it as JSON, with as much of programs, inputs
-//! and answers as a policy allows.
+//! Holds the in-memory record of one finished tool call, and serializes it as JSON; the payload policy
+//! (`--trace-payloads`) sets how much of the program and the input data the JSON shows.
 
 use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;

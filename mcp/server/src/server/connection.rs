@@ -1,5 +1,5 @@
-//! Handles one client connection over any transport: passes messages to the handler, admits calls, forwards upstream
-//! requests, and notifies of changed tools and tasks.
+//! Serves one client connection over any transport: reads the client's messages, starts the tool calls, and sends back
+//! answers, notifications, and requests that upstream MCP servers make to the client.
 
 use super::calls::Calls;
 use super::connection_state::{ConnectionState, offered};

@@ -1,5 +1,5 @@
-//! Declares the limits of a whole server rather than of one program: concurrent programs, memory, calls that wait for a
-//! client's answer, background tasks and line length.
+//! Declares the flags that limit a server as a whole: concurrent programs, their total memory, calls that wait for a
+//! client's answer, background tasks, and the size of an input message.
 
 use super::limits::FlagTable;
 use ptc_calls::limit_table;

@@ -1,5 +1,5 @@
-//! Detects the end of the standard input of `ptc serve`, at which the process ends, so that the runs that are then
-//! cancelled stay stored and a later process can resume them.
+//! Marks the store of runs as closing when the standard input of `ptc serve` ends: the server then exits, and the store
+//! keeps the runs that the exit interrupts, so that a later process can resume them.
 
 use ptc_calls::journal::DurableRuns;
 use std::io::Read;

@@ -1,6 +1,6 @@
-//! Computes the settings of `ptc serve` from its flags: response profile, read-only mode, reload of the configuration,
-//! and limits of the request queue, the runtime and background calls. Other flags are read by the one step of the start
-//! that needs them.
+//! Computes from the command-line flags those settings of `ptc serve` that several startup steps need: detail of
+//! answers, read-only mode, reload of the configuration, and limits of load. Other flags are read by the one step of
+//! the start that needs them.
 
 use super::ServeArgs;
 use crate::cli::flags::http::HttpPlan;

@@ -1,8 +1,9 @@
-//! Redacts secrets in JSON messages in such a way that they stay valid JSON and keep the words of their protocol.
+//! Redacts secrets in JSON messages without breaking them: JSON syntax, and the keys and constants that the message
+//! format defines, such as `"type": "text"`, stay as they are.
 //!
 //! A secret may be `text` or `id` or `1`: replacing it wherever it occurs would destroy the message. So only
-//! the contents of strings change, and a [`DocumentShape`] names the parts that are words of a protocol
-//! instead of text. Everything it does not name counts as foreign, including keys: if a key is missing in the
+//! the contents of strings change, and numbers in foreign data, and a [`DocumentShape`] names the parts that the
+//! format defines. Everything it does not name counts as foreign, including keys: if a key is missing in the
 //! list, it is redacted needlessly, never leaked.
 
 use super::REDACTED;

@@ -1,5 +1,6 @@
-//! Checks a policy against known servers and tools: finds rules that match nothing or are ambiguous, and tools that
-//! another policy treats less strictly.
+//! Checks the rules of a policy against the servers and tools that exist, and reports rules that match nothing or allow
+//! a bare tool name that several servers have. When an edited policy replaces a policy, it also lists the tools that
+//! the edited one treats less strictly, for a warning.
 
 use super::condition::{ALL_TEXTS, Pointer};
 use super::decide::Policy;

@@ -1,5 +1,5 @@
-//! Applies the policy in effect to each tool call before it is sent: rules, data flows, secrets of other servers,
-//! limits, approvals by people.
+//! Applies the policy in effect to each tool call before the call is sent: checks rules, data flows and limits, asks
+//! people for approval, and denies arguments that contain another server's secrets.
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalList, ApprovalSettings, Approvals, AskRule, AskedCall, Binding,

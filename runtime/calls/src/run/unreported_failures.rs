@@ -1,5 +1,6 @@
-//! Writes a note about failed calls that neither the answer of a run nor its prints mention. A program that filters by
-//! `:ok` drops them silently, and a reader would take the partial answer for a complete one.
+//! Composes the note in a run's outcome on failed tool calls that neither the answer nor the printed lines mention, so
+//! that a reader does not take a partial answer for a complete one. A program that filters by `:ok` drops such calls
+//! silently.
 
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord, CallStatus, Failure, RenderedValue};

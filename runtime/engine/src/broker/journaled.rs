@@ -1,5 +1,5 @@
-//! Numbers and records the tool calls of a Python script in its journal, the log of the run on disk, or answers them
-//! from there in a replay.
+//! Records the tool calls of a Python script in the journal, the log of the run, and in a replay answers them from
+//! there: a number assigned to each call finds the recorded answer.
 //!
 //! The journal of a PTC-Lisp program is kept by its worker, which alone knows when a branch receives an answer.
 

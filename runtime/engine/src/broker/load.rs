@@ -1,5 +1,5 @@
-//! Loads a tool call with its encoded arguments and clears it to be sent: charges the budget, gets the decision of the
-//! policy and, where that demands it, the approval of a person.
+//! Authorizes a tool call after encoding of the arguments, so that the call can be sent: charges the budget, asks the
+//! policy, and gets a person's approval where the policy demands one.
 
 use super::cache::Repeat;
 use super::direct::DirectCall;

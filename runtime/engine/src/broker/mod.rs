@@ -1,6 +1,6 @@
-//! Carries out the tool calls of a run: finds the tool, charges the budget, asks the policy, sends, holds the result,
-//! and enters the call into the ledger. Arguments are JSON text and answers are bytes: values of languages are not
-//! known here.
+//! Carries out a program's tool calls: finds the tool, checks budget and policy, sends the request to the server,
+//! counts the result against the memory limit, and adds the call to the ledger (list of calls). Arguments are JSON text
+//! and answers are bytes: values of languages are not known here.
 //!
 //! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that encodes them under its own meter, only
 //! once it holds a permit, takes the same steps one by one:
@@ -10,8 +10,8 @@
 //!    └──> Pending ──┘  (a server starts, or too many arguments are in flight)
 //! ```
 //!
-//! Each step owns the call's place in the ledger: dropped before the last one, the call counts as cancelled, and a
-//! request that was sent is taken back.
+//! Each step owns the call's place in the ledger of the run: dropped before the last step, the call counts as
+//! cancelled, and a request that was sent is taken back.
 //!
 //! # Layout
 //! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;

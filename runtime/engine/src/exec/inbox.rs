@@ -1,5 +1,5 @@
-//! Delivers messages to a worker thread and wakes it: replies to the calls of its programs, cancellations, short work,
-//! and shutdown.
+//! Queues messages for a worker thread, which runs programs, and wakes the thread: answers to tool calls, programs for
+//! this worker only, cancellations, closures to run on the thread, and shutdown.
 
 use super::queue::QueuedRun;
 use crate::guest::{CallId, Reply};

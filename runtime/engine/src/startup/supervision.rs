@@ -1,5 +1,5 @@
-//! Builds for each configured server the upstream that starts, supervises and calls it, from its entry and the
-//! runtime's settings.
+//! Creates a supervisor for each configured upstream (MCP server or OpenAPI service): an object that starts, watches
+//! and calls the server, with options from the configuration and the runtime.
 
 use super::{RuntimeConfig, StartError, StartPolicy};
 use ptc_base::oauth::LoginOptions;

@@ -1,5 +1,5 @@
-//! Registers child processes of ptc that belong to no server, so that the cleanup of orphaned server processes spares
-//! them.
+//! Registers child processes that ptc runs itself, such as Python interpreters and configured commands, so that the
+//! cleanup of processes left over from MCP servers does not kill them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

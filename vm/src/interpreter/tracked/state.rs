@@ -1,5 +1,6 @@
-//! Records which servers' data (sources) the registers of a fiber (thread of control) depend on, directly or because
-//! that data decided which branch or function runs.
+//! Stores which servers' data the values in a running program's registers depend on, so that policies can decide
+//! whether a tool call may receive these values. Each fiber (thread of control) has a state of its own. A value depends
+//! on the data from which it was computed, and on the data that decided which branch or function runs.
 
 use super::regions::{Region, Regions};
 use crate::interpreter::charged::Charged;

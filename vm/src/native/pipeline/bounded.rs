@@ -1,5 +1,5 @@
-//! Runs a builtin over several collections of which some are endless: cuts the endless ones to the length of the
-//! shortest finite one, and calls the builtin again.
+//! Lets builtins such as `map` take endless sequences together with finite collections: cuts the endless ones to the
+//! length of the shortest finite collection, then calls the builtin.
 
 use crate::bytecode::BuiltinId;
 use crate::fault::Result;

@@ -1,9 +1,9 @@
-//! Enforces the program's limits of memory and work inside builtins: charges for everything that they allocate and
-//! read, before a value of any size can exceed a limit.
+//! Builds strings, vectors and argument lists for builtin functions, and charges memory and fuel (budget of work)
+//! before each allocation, so that no value exceeds the program's limits.
 //!
-//! Architecture invariant: `builtins` and `native` have no other way. The collections and strings of the standard
-//! library, and direct access to text and big integers, are disallowed there (`vm/clippy.toml`), so code there pays
-//! by construction:
+//! Architecture invariant: `builtins` and `native` can allocate and read in no other way. The collections and strings
+//! of the standard library, and direct access to text and big integers, are disallowed there (`vm/clippy.toml`), so
+//! code there pays by construction:
 //! - [`List`](crate::memory::List), `Text` and [`Arguments`] grow only as far as the memory limit allows and are on
 //!   the account while they exist;
 //! - [`Store::read`] and [`Store::limbs`] pay for a leaf's length before they show it: one pass over it is paid for

@@ -1,4 +1,6 @@
-//! An open-addressing table from hashes to rows, in which no search probes more than [`PROBES`] slots.
+//! The open-addressing hash table behind sets, maps and the symbol table: finds the rows (positions) of entries with a
+//! given hash, in a bounded number of probes even if many hashes collide. No search probes more than [`PROBES`] slots;
+//! an entry that would need more is refused as flooding.
 //!
 //! Made for this purpose, since the cost of a search must be the same on every platform (tables that probe groups of
 //! slots depend on the processor), and since it must report flooding.

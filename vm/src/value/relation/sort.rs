@@ -1,5 +1,6 @@
-//! Sorts rows, given as index numbers, by keys in the natural order of values: stably, with fast paths for integer and
-//! string keys, and without a panic for any keys.
+//! Sorts items by keys in the natural order of values, for `sort`, `sort-by` and the key order of maps and sets:
+//! stably, with fast paths for integer and string keys. Items are given as rows (positions in a collection), and no
+//! keys can cause a panic.
 //!
 //! The kinds of the keys are determined first. Integers are sorted as integers, strings by their first eight bytes
 //! first, short vectors of leaves item by item; only keys that hold collections or are long need comparisons that pay

@@ -1,5 +1,5 @@
-//! Looks up keys of maps and members of sets: exactly, by name, or by the flexible rule, where a keyword and a string
-//! of the same name match.
+//! Finds a member of a set, or a key of a map (a map keeps its keys in a set): by equality, or by the flexible rule, by
+//! which the keyword `:name` and the string `"name"` match. By that rule, `-` in a name also matches `_`.
 //!
 //! Comparing names and other short texts costs no fuel, so looking them up cannot fail. The time is bounded, since an
 //! index bounds the number of comparisons.

@@ -1,5 +1,6 @@
-//! Turns an MCP call of a library function that is offered as a tool into a program that calls the function, after a
-//! check of the arguments against a schema that is also made here.
+//! Translates the arguments of an MCP tool call into a Lisp program that calls the library function behind the tool.
+//! The arguments are checked first against the tool's JSON Schema, which the function declares, or which is derived
+//! here from the names of the parameters.
 
 use super::object_of;
 use ptc_calls::tools::{Notation, UpstreamTool, check_arguments};

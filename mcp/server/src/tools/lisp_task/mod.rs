@@ -1,5 +1,5 @@
-//! The tool `lisp_task` (`--agentic`), which solves a task given in natural language: a model that the server calls
-//! writes programs over the configured servers.
+//! Implements the MCP tool `lisp_task` (`--agentic`), which solves a task stated in natural language with programs that
+//! a language model writes and the server runs. The programs call the configured servers.
 //!
 //! # Layout
 //!

@@ -1,4 +1,5 @@
-//! Parses and checks the arguments of the tool `lisp_task` (task, context, constraints), and reports the first fault.
+//! Parses and validates the arguments of the MCP tool `lisp_task`, which solves a task in natural language with a
+//! model: the task, its input data, and constraints on the answer. The first fault is reported.
 
 use super::constraints::Constraints;
 use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
-//! Coordinates the processes that share a store: messages between them, atomic changes of shared values, and a common
-//! secret.
+//! Lets ptc servers (nodes) that store run journals in one database act as one server: they exchange messages, update
+//! shared counters atomically, and have a common secret to sign session ids. The HTTP server uses this to relay
+//! requests between nodes, and policies use it to count toward limits.
 
 use super::DurableRuns;
 use ptc_base::store::StoreError;

@@ -1,5 +1,5 @@
-//! Writes the journals of runs to the store in a background task, which retries while the store is unavailable and
-//! renews the lease on each run.
+//! Writes run journals (inputs, calls and answers, to resume interrupted runs) to the store in a background task, and
+//! renews the leases by which only one process executes a run. It retries while the store is unavailable.
 
 use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
 use futures_util::stream::{self, StreamExt};

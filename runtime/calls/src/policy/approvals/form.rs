@@ -1,5 +1,6 @@
-//! Defines the form by which a person approves tool calls: the question, with its text and its calls, and the approval
-//! that comes back. A question is about calls that are alike, or about a whole program.
+//! Defines the question that asks a person to approve tool calls, as data for every channel (MCP client, list of
+//! `ptc approvals`, webhook), and the approval that comes back. A question is about calls that are alike, or about a
+//! whole program.
 
 use super::question::{Question, text};
 use std::sync::Arc;

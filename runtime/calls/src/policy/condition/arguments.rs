@@ -1,5 +1,5 @@
-//! Finds the values at a JSON pointer in the arguments of a tool call, to which policy rules apply their conditions and
-//! their limits on sums.
+//! Finds the values at a JSON pointer in the arguments of a tool call, for the conditions of policy rules and for
+//! limits that sum an argument over many calls, such as an amount a day.
 //!
 //! Only values on the way of a pointer are read, each at most once for all pointers. A parsed tree would hide two
 //! things that servers may see: a key that occurs twice, and a key in another case. Here all of them count as values at

@@ -1,4 +1,6 @@
-//! Parses the data-flow rules of a policy file: its `[labels]` and `[[flow]]` tables, and its key `flows`.
+//! Parses the part of a TOML policy file that says which data a program may pass to which tools (data-flow rules). The
+//! table `[labels]` classifies tools and inputs under names such as `untrusted`, each `[[flow]]` table is a rule about
+//! one label, and the key `flows` turns predefined rules on or off.
 
 use super::labels::{Label, LabelSet, Labels};
 use super::rules::{FlowRule, FlowRules};

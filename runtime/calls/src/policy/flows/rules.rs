@@ -1,5 +1,6 @@
-//! Decides by the data-flow rules of a policy file whether labeled data may flow into an argument of a tool call, or
-//! determine that the call is made: allow, ask or deny.
+//! Finds the verdict (allow, ask a person, deny) of a policy file's data-flow rules for data that the file labels, such
+//! as `private`, and that would flow into an argument of a tool call. Data that determines whether the call is made
+//! counts as flowing into all of the arguments.
 
 use super::labels::{LabelSet, Labels, names};
 use super::standard;

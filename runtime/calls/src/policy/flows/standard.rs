@@ -1,5 +1,6 @@
-//! Recognizes arguments that say where something goes or what is touched (recipient, URL, path, amount), for the
-//! data-flow rules of `flows = "standard"`.
+//! Recognizes tool arguments that say where something goes or what is touched (recipient, URL, path, amount), which the
+//! standard data-flow rules of policy files guard against untrusted data. A policy file enables these rules with
+//! `flows = "standard"`.
 
 use super::rules::{Place, Sink, same_key};
 use serde_json::Value as Json;

@@ -1,5 +1,5 @@
-//! Decides which keys of tool results may be stored in a learned result type: field names such as `created_at`, but no
-//! keys that may be data (numbers, addresses, tokens).
+//! Decides whether a key in a tool's result is a field name (`created_at`) or may be data (a token, an address), since
+//! a result type that is inferred from results may contain field names only.
 //!
 //! A key that is data says something about the result, so when in doubt it counts as data. The rules go by the look of
 //! identifiers: few and short words of letters that can be spoken, and few digits.

@@ -1,4 +1,5 @@
-//! Builds Lisp maps and integers from the runtime's own data, charged to the budget of the program that receives them.
+//! Builds the Lisp maps and integers by which the runtime gives a program structured information, such as the outcome
+//! of a tool call or the remaining call budget. The memory of the maps counts against the memory limit of the program.
 
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};

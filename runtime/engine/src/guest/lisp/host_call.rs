@@ -1,6 +1,7 @@
-//! Plans the answer to a host call (a program's request for a tool, the time, the budget and the like): a known value,
-//! a new look after servers have started, a recorded answer of a replay, or a real tool call. The plan is made while
-//! the arguments are at hand, and this file makes the values about servers and budget.
+//! Decides how to answer a host call (a Lisp program's request for a tool, the server list, the clock or the budget):
+//! with data at hand, with the recorded answer of a replay, or by calling the tool. If tools of servers are not known
+//! yet, the plan is to start the servers and decide again. The plan is made while the arguments are at hand, and this
+//! file makes the values about servers and budget.
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};

@@ -1,5 +1,5 @@
-//! Records that an HTTP connection was closed, which fails pending requests, or that the server has become unusable,
-//! which wakes the tasks that wait for it.
+//! Tracks whether the HTTP connection to a remote MCP server is still usable: closing it on this side fails all
+//! requests, and a loss of the server is reported to the tasks that watch for it.
 
 use crate::UpstreamFault;
 use crate::transport::ConnectionEnd;

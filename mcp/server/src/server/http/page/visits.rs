@@ -1,7 +1,7 @@
-//! Controls who may see the web page (`--ui`): one-time links, visits that a cookie identifies, and a limit on event
-//! streams.
+//! Manages the logins of browsers to the web page (`--ui`): one-time login links, cookies, CSRF values, expiry, and how
+//! many event streams one login may have open.
 //!
-//! Only hashes of links and cookies are stored.
+//! A login is a visit. Only hashes of links and cookies are stored.
 
 use crate::server::http::access::{Access, TokenHash, TokenHolder, hash};
 use crate::tools::owned_table::random_id;
