@@ -247,8 +247,16 @@ impl OAuthServer {
             for (name, value) in &reply.headers {
                 text += &format!("{name}: {value}\r\n");
             }
-            text += &format!("content-length: {}\r\n\r\n{}", reply.body.len(), reply.body);
+            match &reply.rest {
+                None => text += &format!("content-length: {}\r\n\r\n{}", reply.body.len(), reply.body),
+                Some(_) => text += &format!("connection: close\r\n\r\n{}", reply.body),
+            }
             if stream.write_all(text.as_bytes()).is_err() {
+                return;
+            }
+            if let Some(rest) = reply.rest {
+                let rest = rest.lock().unwrap();
+                while rest.recv().is_ok_and(|text| stream.write_all(text.as_bytes()).is_ok()) {}
                 return;
             }
         }

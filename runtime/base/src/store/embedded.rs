@@ -341,13 +341,13 @@ impl Store for EmbeddedStore {
         self.change(write).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError> {
-        let prefix = prefix.to_owned();
+    async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {
+        let (prefix, first) = (prefix.to_owned(), first.max(prefix).to_owned());
         let read = move |database: &Database| {
             let transaction = database.begin_read().map_err(unavailable)?;
             let values = table(transaction.open_table(VALUES))?;
             let mut found = Vec::new();
-            for row in values.range(&*prefix..).map_err(unavailable)? {
+            for row in values.range(&*first..).map_err(unavailable)? {
                 let (key, entry) = row.map_err(unavailable)?;
                 if !key.value().starts_with(&*prefix) {
                     break;

@@ -146,8 +146,8 @@ pub trait Store: Send + Sync {
     /// Removes the log of a lease.
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Keys that begin so, with their values, sorted.
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError>;
+    /// Keys that begin so, from this one on, with their values, sorted.
+    async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError>;
 
     /// Logs with names that begin so, sorted.
     async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError>;

@@ -31,8 +31,13 @@ async fn values(store: &dyn Store) {
     assert_eq!(store.put("v/a", 0, Some(b"z".to_vec())).await.unwrap(), Some(4));
     store.put("v/b", 0, Some(Vec::new())).await.unwrap();
     store.put("w", 0, Some(Vec::new())).await.unwrap();
-    let keys: Vec<String> = store.list("v/").await.unwrap().into_iter().map(|(key, _)| key).collect();
-    assert_eq!(keys, ["v/a", "v/b"]);
+    store.put("v", 0, Some(Vec::new())).await.unwrap();
+    for (first, expected) in
+        [("", &["v/a", "v/b"][..]), ("v/", &["v/a", "v/b"]), ("v/a1", &["v/b"]), ("w", &[])]
+    {
+        let keys = store.list("v/", first).await.unwrap().into_iter().map(|(key, _)| key);
+        assert_eq!(keys.collect::<Vec<String>>(), expected);
+    }
 }
 
 async fn messages(store: &dyn Store) {

@@ -81,7 +81,7 @@ impl Store for MemoryStore {
         Ok(broadcast::Sender::new(1).subscribe())
     }
 
-    async fn list(&self, _: &str) -> Result<Vec<(String, Entry)>, StoreError> {
+    async fn list(&self, _: &str, _: &str) -> Result<Vec<(String, Entry)>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -4,6 +4,7 @@ use super::kills::World;
 use crate::policy::PolicyFile;
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::postgres::Database;
+use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
@@ -192,4 +193,33 @@ fn the_program_behind_a_cancelled_one_is_not_refused() {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
     server.send(&cancelled);
     assert_eq!(eval(&mut server, &id, "n"), "1");
+}
+
+/// What an owner may have counts at all nodes together, also what is in no node's memory.
+#[test]
+fn stored_sessions_of_an_owner_are_counted() {
+    let Some(database) = Database::start() else { return };
+    let world = World::new().with_state(database.url());
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    let [mut one, mut other] = [(); 2].map(|()| serve(&world, &["--max-sessions-per-owner", "2"]));
+    let (id, _) = (start(&mut one), start(&mut other));
+    let refused = call(&mut one, "lisp_session_start", json!({}));
+    assert!(text_of(&refused).contains("maximum number of sessions for this owner"), "{refused}");
+    call(&mut one, "lisp_session_close", json!({ "session_id": id }));
+    start(&mut one);
+}
+
+/// A session whose time is over leaves the database, though no process starts.
+#[test]
+fn sessions_that_are_over_leave_the_database() {
+    let Some(database) = Database::start() else { return };
+    let world = World::new().with_state(database.url());
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    let mut server = serve(&world, &["--session-ttl", "1s", "--session-idle-timeout", "100ms"]);
+    let rows = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session%' AND value IS NOT NULL";
+    start(&mut server);
+    eventually("the session is removed", || database.query(rows) == "0");
+    // It was there.
+    let removed = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session/%' AND value IS NULL";
+    assert_eq!(database.query(removed), "1");
 }

@@ -7,7 +7,7 @@ use ptc_tests::serve::Server;
 use serde_json::json;
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const CALL: &str =
@@ -82,6 +82,82 @@ fn a_logout_and_another_login_reach_a_running_server() {
     eventually("the logout is known", || serve.text(CALL) == "[false :login_required]");
     assert_eq!(user.login(&[]).code, Some(0));
     assert_eq!(serve.text(CALL), "[true nil]");
+    assert_eq!((serve.end(), foreign.load(Ordering::Relaxed)), (Some(0), 0));
+}
+
+/// What a server asks while it answers `initialize` belongs to the session that begins with that answer.
+#[test]
+fn a_reply_during_initialize_names_the_session() {
+    let server = OAuthServer::answering(Habits::default(), |server, asked: &Asked| {
+        let reply = server.usual(asked);
+        let ping = json!({ "jsonrpc": "2.0", "id": "during", "method": "ping" });
+        Some(match asked.json()["method"] == "initialize" && reply.is_success() {
+            true => reply.behind(&ping).header("mcp-session-id", "the-session"),
+            false => reply,
+        })
+    });
+    let user = User::of(&server);
+    assert_eq!(user.login(&[]).code, Some(0));
+    let mut serve = serve(&user);
+    assert_eq!(serve.text(CALL), "[true nil]");
+    let replies = || -> Vec<Asked> {
+        server.asked("/mcp").into_iter().filter(|asked| asked.json()["id"] == "during").collect()
+    };
+    eventually("the ping is answered", || !replies().is_empty());
+    let replies = replies();
+    assert_eq!(replies.len(), 1);
+    assert_eq!(replies[0].header("mcp-session-id"), Some("the-session"));
+    assert!(replies[0].header("authorization").is_some() && replies[0].json()["result"].is_object());
+    assert_eq!(serve.end(), Some(0));
+}
+
+/// A server whose streams of events belong each to the token that has opened it. Counts the messages that are posted to
+/// a stream with the token of another one.
+fn with_streams() -> (OAuthServer, Arc<AtomicUsize>) {
+    let foreign = Arc::new(AtomicUsize::new(0));
+    let (count, streams) = (foreign.clone(), Mutex::new(Vec::<(String, mpsc::Sender<String>)>::new()));
+    let server = OAuthServer::answering(Habits::default(), move |server, asked: &Asked| {
+        let reply = server.usual(asked);
+        if !asked.path.starts_with("/mcp") || reply.is_unauthorized() {
+            return Some(reply);
+        }
+        let token = asked.header("authorization").unwrap_or_default();
+        let mut streams = streams.lock().unwrap();
+        if asked.method == "GET" {
+            let (events, stream) = mpsc::channel();
+            events.send(format!("event: endpoint\ndata: /mcp?stream={}\n\n", streams.len())).unwrap();
+            streams.push((token.to_owned(), events));
+            return Some(Reply::events(stream));
+        }
+        let stream: usize = asked.query.strip_prefix("stream=")?.parse().ok()?;
+        let (owner, events) = &streams[stream];
+        if owner != token {
+            count.fetch_add(1, Ordering::Relaxed);
+            return Some(Reply::status(403));
+        }
+        if !reply.body().is_empty() {
+            // Without a receiver the client has left.
+            let _ = events.send(format!("event: message\ndata: {}\n\n", reply.body()));
+        }
+        Some(Reply::status(202))
+    });
+    (server, foreign)
+}
+
+#[test]
+fn a_stream_of_events_gets_no_token_of_another_login() {
+    let (server, foreign) = with_streams();
+    let hosted = json!({ "transport": "sse", "url": server.url("/mcp") });
+    let user = User::with(json!({ "hosted": hosted }), json!({}));
+    assert_eq!(user.login(&[]).code, Some(0));
+    let mut serve = serve(&user);
+    for _ in 0..3 {
+        assert_eq!(serve.text(CALL), "[true nil]");
+        server.end_access();
+        assert_eq!(user.login(&[]).code, Some(0));
+        // The call that learns of the other login ends the stream of the first one.
+        eventually("a stream of the new login", || serve.text(CALL) == "[true nil]");
+    }
     assert_eq!((serve.end(), foreign.load(Ordering::Relaxed)), (Some(0), 0));
 }
 

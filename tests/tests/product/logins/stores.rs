@@ -156,3 +156,34 @@ fn tokens_that_cannot_be_stored_are_not_used_until_they_are() {
     ptc_tests::processes::eventually("it works again", || serve.text(program).contains("nil"));
     assert_eq!((server.grants("refresh_token"), server.revoked()), (1, 0));
 }
+
+#[test]
+fn tokens_that_could_not_be_stored_do_not_replace_another_login() {
+    let server = OAuthServer::start(Habits::default());
+    let user = User::of(&server);
+    helper(&user, "pass", "pass");
+    login_with_helper(&user);
+    let mut serve = ptc_tests::serve::Server::from_command(with_helper(&user, &["serve"]));
+    let program = "(:reason (tool/call {:server \"hosted\" :tool \"echo\" :args {:a 1}}))";
+    assert!(serve.text(program).contains("nil"));
+    server.end_access();
+    helper(&user, "sys.exit(1)", "pass");
+    assert!(serve.text(program).contains(":upstream_unavailable"));
+    helper(&user, "pass", "pass");
+    // A person logs in anew before the server can store the tokens of its renewal.
+    login_with_helper(&user);
+    let stored = |user: &User| -> Vec<String> {
+        let files = std::fs::read_dir(user.folder.path()).unwrap().map(|entry| entry.unwrap());
+        // The files of the helper are named by digests.
+        let logins = files.filter(|file| file.file_name().len() == 64);
+        logins.map(|file| std::fs::read_to_string(file.path()).unwrap()).collect()
+    };
+    let anew = stored(&user);
+    assert_eq!(anew.len(), 1);
+    ptc_tests::processes::eventually("it works again", || serve.text(program).contains("nil"));
+    // Once more, when the token of the new login has ended: the older tokens are not taken instead.
+    assert_eq!((stored(&user), server.grants("refresh_token")), (anew, 1));
+    server.end_access();
+    ptc_tests::processes::eventually("it is renewed", || serve.text(program).contains("nil"));
+    assert_eq!((server.grants("refresh_token"), server.revoked()), (2, 0));
+}

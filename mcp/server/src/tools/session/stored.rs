@@ -7,9 +7,10 @@
 
 use super::fault::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
-use super::table::{OpenSession, SessionTable, now};
+use super::table::{OWNER_IS_FULL, OpenSession, SessionTable, now};
 use crate::tools::CallOwner;
 use jiff::Timestamp;
+use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, Recording, RunJournal};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Keys of sessions begin so, before the id.
@@ -26,6 +28,10 @@ const PREFIX: &str = "session/";
 
 /// Keys of changes begin so, before the id and the number: who lists sessions does not read what they hold.
 const CHANGES: &str = "session-change/";
+
+/// The pause between two looks for stored sessions whose time is over: the time that sessions live, within these.
+const SHORTEST_SWEEP: Duration = Duration::from_secs(1);
+const LONGEST_SWEEP: Duration = Duration::from_secs(3_600);
 
 /// Most bytes of the changes of a session.
 const MOST_BYTES: usize = 64 << 20;
@@ -152,14 +158,37 @@ impl SessionLog {
                 let Some(change) = state.waiting.front() else { return Ok(()) };
                 (state.known, change.clone())
             };
-            let is_added = self.runs.add_note(&self.change(number), change).await.map_err(unavailable)?;
-            if !is_added {
+            if !self.add(&self.change(number), change).await? {
                 return Err(unavailable("another process has changed it meanwhile"));
             }
             let mut state = self.state.locked();
             state.waiting.pop_front();
             state.known += 1;
         }
+    }
+
+    /// Writes a change under a key that has no value yet. False if it has one.
+    ///
+    /// # Errors
+    /// The store cannot be written; the session was closed meanwhile.
+    async fn add(&self, key: &str, change: Vec<u8>) -> Result<bool, SessionFault> {
+        let is_added = match self.runs.add_note(key, change.clone()).await {
+            Ok(is_added) => is_added,
+            // The change may be stored, and only the answer of the store lost.
+            Err(fault) => match self.runs.read_note(key).await {
+                Ok(Some(found)) if found == change => true,
+                Ok(_) | Err(_) => return Err(unavailable(fault)),
+            },
+        };
+        // A process that closes the session removes changes before and after the session itself ([`remove`]): it sees
+        // this change, or the session is missing here.
+        if self.runs.read_note(&key_of(&self.id)).await.map_err(unavailable)?.is_none() {
+            if is_added {
+                self.runs.note(key, None).await.map_err(unavailable)?;
+            }
+            return Err(SessionFault::new(SessionReason::Closed, "session is closed"));
+        }
+        Ok(is_added)
     }
 
     /// The key of a change. Keys sort by number.
@@ -174,10 +203,9 @@ impl SessionLog {
     async fn catch_up(&self, runtime: &Runtime, session: &OpenSession) -> Result<(), SessionFault> {
         let _order = self.order.lock().await;
         let known = self.state.locked().known;
-        let stored = self.runs.notes(&changes_of(&self.id)).await.map_err(unavailable)?;
-        let missed = stored.into_iter().filter(|(key, _)| *key >= self.change(known));
-        let mut missed: Vec<(String, Vec<u8>)> = missed.collect();
-        missed.sort();
+        let missed = self.runs.notes_from(&changes_of(&self.id), &self.change(known)).await;
+        // Sorted by key, so in order.
+        let missed = missed.map_err(unavailable)?;
         for (key, change) in missed {
             match change.strip_prefix(FORGET) {
                 Some(forget) => forget_again(session, forget).await?,
@@ -208,16 +236,33 @@ impl SessionLog {
     }
 }
 
-/// Removes a session and its changes.
+/// Removes a session and its changes. If it fails, what is left stays until the next sweep ([`SessionTable::sweep`]).
 async fn remove(runs: &DurableRuns, id: &str) {
-    let changes = runs.notes(&changes_of(id)).await.unwrap_or_default();
-    let key = key_of(id);
-    // The session last: what is left of an interrupted removal is removed with it later.
-    for key in changes.iter().map(|(key, _)| key).chain([&key]) {
-        if let Err(error) = runs.note(key, None).await {
-            tracing::error!(%error, "a session stays stored");
-        }
+    let removed = async {
+        // The changes first, so that the session still names what is left of an interrupted removal.
+        remove_changes(runs, id).await?;
+        runs.note(&key_of(id), None).await?;
+        // Another process may have added a change before it could see that the session is closed.
+        remove_changes(runs, id).await
+    };
+    if let Err(error) = removed.await {
+        tracing::warn!(%error, "a session stays stored until its time is over");
     }
+}
+
+async fn remove_changes(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
+    for (key, _) in runs.notes(&changes_of(id)).await? {
+        runs.note(&key, None).await?;
+    }
+    Ok(())
+}
+
+/// The stored sessions with their ids.
+async fn all_stored(runs: &DurableRuns) -> Result<Vec<(String, StoredSession)>, StoreError> {
+    let read = |(key, text): (String, Vec<u8>)| {
+        Some((key.strip_prefix(PREFIX)?.to_owned(), serde_json::from_slice(&text).ok()?))
+    };
+    Ok(runs.notes(PREFIX).await?.into_iter().filter_map(read).collect())
 }
 
 async fn forget_again(session: &OpenSession, text: &[u8]) -> Result<(), SessionFault> {
@@ -253,6 +298,10 @@ impl OpenSession {
 
 impl SessionTable {
     /// Stores a session that was started.
+    ///
+    /// # Errors
+    /// The store cannot be used; the owner has as many stored sessions as it may have, in the memory of this process or
+    /// not. (Sessions that start at several nodes in the same moment do not count each other.)
     pub(super) async fn store_start(
         &self,
         owner: CallOwner,
@@ -267,6 +316,11 @@ impl SessionTable {
             preludes: session.preludes().references.clone(),
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
+        let others = all_stored(&log.runs).await.map_err(unavailable)?;
+        let of_owner = others.iter().filter(|(_, other)| other.owner == owner.0 && !other.is_over()).count();
+        if of_owner >= self.quotas().quota().most_of_owner {
+            return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
+        }
         log.runs.add_note(&key_of(&log.id), text).await.map_err(unavailable).map(drop)
     }
 
@@ -303,12 +357,9 @@ impl SessionTable {
     /// Opens all stored sessions of an owner.
     pub(super) async fn reopen_all(self: &Arc<SessionTable>, owner: CallOwner) -> Result<(), SessionFault> {
         let Some(runs) = self.durable() else { return Ok(()) };
-        for (key, text) in runs.notes(PREFIX).await.map_err(unavailable)? {
-            let id = key.strip_prefix(PREFIX);
-            let stored = serde_json::from_slice::<StoredSession>(&text).ok();
-            if let (Some(id), Some(stored)) = (id, stored)
-                && stored.owner == owner.0
-                && let Err(fault) = self.reopen(owner, id).await
+        for (id, stored) in all_stored(runs).await.map_err(unavailable)? {
+            if stored.owner == owner.0
+                && let Err(fault) = self.reopen(owner, &id).await
             {
                 tracing::warn!("a stored session is not listed: {}", fault.message);
             }
@@ -350,17 +401,21 @@ impl SessionTable {
         }
     }
 
-    /// Removes sessions from the store whose time is over.
-    pub(super) fn sweep(&self) {
-        let Some(runs) = self.durable().cloned() else { return };
+    /// Removes sessions from the store whose time is over, now and then while the table is used. Other processes may
+    /// have stored them, so no table knows of them all.
+    pub(super) fn sweep(table: &Arc<SessionTable>) {
+        let Some(runs) = table.durable().cloned() else { return };
+        let (table, pause) =
+            (Arc::downgrade(table), table.quotas().ttl().clamp(SHORTEST_SWEEP, LONGEST_SWEEP));
         tasks::spawn(TaskOwner::Process, async move {
-            for (key, text) in runs.notes(PREFIX).await.unwrap_or_default() {
-                let stored = serde_json::from_slice::<StoredSession>(&text).ok();
-                if let Some(id) = key.strip_prefix(PREFIX)
-                    && stored.is_some_and(|stored| stored.is_over())
-                {
-                    remove(&runs, id).await;
+            while table.strong_count() > 0 {
+                // Without an answer of the store, the next turn does it.
+                for (id, stored) in all_stored(&runs).await.unwrap_or_default() {
+                    if stored.is_over() {
+                        remove(&runs, &id).await;
+                    }
                 }
+                tokio::time::sleep(pause).await;
             }
         });
     }

@@ -49,6 +49,11 @@ impl SessionQuotas {
         Quota { most: whole(self.sessions), most_of_owner: whole(self.sessions_per_owner) }
     }
 
+    /// How long a session lives.
+    pub(super) fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms)
+    }
+
     /// How long a session may be idle.
     pub(crate) fn idle(&self) -> Duration {
         Duration::from_millis(self.idle_ms.max(1))
@@ -144,8 +149,13 @@ impl SessionTable {
         });
         let loading = tokio::sync::Mutex::default();
         let table = Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open, loading });
-        table.sweep();
+        SessionTable::sweep(&table);
         table
+    }
+
+    /// How many sessions there may be, and how long.
+    pub(super) fn quotas(&self) -> &SessionQuotas {
+        &self.quotas
     }
 
     /// What runs the programs.
@@ -261,9 +271,12 @@ impl SessionTable {
     }
 }
 
+/// Why an owner gets no further session.
+pub(super) const OWNER_IS_FULL: &str = "maximum number of sessions for this owner reached";
+
 fn full(fault: Full) -> SessionFault {
     let message = match fault {
-        Full::Quota { table: false, .. } => "maximum number of sessions for this owner reached",
+        Full::Quota { table: false, .. } => OWNER_IS_FULL,
         Full::Quota { .. } | Full::Closed => "maximum number of sessions reached",
     };
     SessionFault::new(SessionReason::TooMany, message)

@@ -272,10 +272,11 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError> {
+    async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {
         let statement = "SELECT key, version, value FROM ptc_values
-            WHERE key >= $1 AND starts_with(key, $1) AND value IS NOT NULL ORDER BY key";
-        let rows = self.connection.query(statement, &[(&prefix, Type::TEXT)]).await?;
+            WHERE key >= $2 AND starts_with(key, $1) AND value IS NOT NULL ORDER BY key";
+        let first = first.max(prefix);
+        let rows = self.connection.query(statement, &[(&prefix, Type::TEXT), (&first, Type::TEXT)]).await?;
         let entry = |row: &Row| (row.get(0), Entry { version: unsigned(row, 1), value: row.get(2) });
         Ok(rows.iter().map(entry).collect())
     }

@@ -326,7 +326,15 @@ impl DurableRuns {
     /// # Errors
     /// The store cannot be read.
     pub async fn notes(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let found = self.store.list(prefix).await?;
+        self.notes_from(prefix, prefix).await
+    }
+
+    /// Keys that begin so, from this one on, with their values.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn notes_from(&self, prefix: &str, first: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let found = self.store.list(prefix, first).await?;
         Ok(found.into_iter().map(|(key, entry)| (key, entry.value)).collect())
     }
 

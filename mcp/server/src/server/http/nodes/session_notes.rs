@@ -5,6 +5,7 @@
 use super::{Nodes, SignedSession};
 use crate::protocol::log_level::LogLevel;
 use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Keys begin so, before the name.
@@ -30,6 +31,15 @@ impl SessionNote {
     /// A session with this level.
     pub(in crate::server::http) fn logging(level: LogLevel) -> SessionNote {
         SessionNote { log: Some(level.name().to_owned()), ..SessionNote::default() }
+    }
+
+    /// This change after an earlier one of the session: what it leaves open stays, and a closed session stays closed.
+    fn after(self, before: SessionNote) -> SessionNote {
+        SessionNote {
+            is_closed: self.is_closed || before.is_closed,
+            log: self.log.or(before.log),
+            until: self.until.max(before.until),
+        }
     }
 
     /// The level of its log messages.
@@ -64,9 +74,14 @@ impl Nodes {
     pub(in crate::server::http) async fn set_note(&self, id: &str, note: SessionNote, age: Duration) {
         let Some(session) = self.read_id(id) else { return };
         let note = SessionNote { until: now().saturating_add(age.as_secs()), ..note };
-        // Plain data.
-        let text = serde_json::to_vec(&note).unwrap_or_default();
-        if let Err(error) = self.runs.note(&format!("{PREFIX}{}", session.name()), Some(text)).await {
+        let key = format!("{PREFIX}{}", session.name());
+        let changed = self.runs.change(&key, |before| {
+            let before = before.and_then(|text| serde_json::from_slice::<SessionNote>(text).ok());
+            let note = note.clone().after(before.unwrap_or_default());
+            // Plain data.
+            Ok::<_, Infallible>((serde_json::to_vec(&note).unwrap_or_default(), ()))
+        });
+        if let Err(error) = changed.await {
             tracing::warn!(%error, "other nodes do not know of a change of a session");
         }
     }
@@ -79,6 +94,20 @@ impl Nodes {
                 // It is tried again by the next node that starts.
                 let _ = self.runs.note(&key, None).await;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_session_stays_closed() {
+        let closed = SessionNote { until: 9, ..SessionNote::closed() };
+        let level = SessionNote { until: 5, ..SessionNote::logging(LogLevel::Debug) };
+        for note in [level.clone().after(closed.clone()), closed.after(level)] {
+            assert!(note.is_closed && note.until == 9 && note.log().is_some(), "{note:?}");
         }
     }
 }
