@@ -1,5 +1,5 @@
-//! Data-flow analysis of conditionals and loops: finds which data sources may reach the result, and which ones decide
-//! the branch taken or the number of rounds.
+//! Data-flow analysis of conditionals and loops, for rules about which data may reach a tool call: finds inputs and
+//! call results that may reach the result, or decide the branch or number of rounds.
 
 use super::node::{NEVER, Val};
 use super::set::SourceSet;

@@ -1,5 +1,6 @@
-//! Finds in the bytecode of a library definition its possible effects, for the data-flow analysis: calling the host,
-//! ending the program, printing, and making values that call functions later.
+//! Determines from bytecode which effects a library definition may have, for the data-flow analysis: calling the host,
+//! ending the program, printing, or making lazy sequences and memoized functions. The functions in these values run
+//! later, outside of the call that made them.
 
 use crate::flows::is_deferring;
 use crate::namespace::ExportEffects;

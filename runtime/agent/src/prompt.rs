@@ -1,5 +1,5 @@
-//! Writes the prompts of an agent: the system prompt, the same in every turn, and the first message with the
-//! mission.
+//! Writes the prompts that an agent sends to its language model: the system prompt, and a first message with the
+//! mission (the task to solve). The system prompt is the same in every turn.
 //!
 //! Texts of the application (prefix, suffix, mission) cannot override the rules that say how a mission ends
 //! and what is data: those rules come last.

@@ -1,5 +1,5 @@
-//! Lets benchmarks measure one step alone, by the code that programs use: the conversion of an upstream server's answer
-//! to `tools/call` into a value.
+//! Entry point for benchmarks: converts an upstream server's answer to `tools/call` into a Lisp value with the same
+//! code as in a run, so that this step can be measured alone.
 
 use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::{ResultForm, unwrap};

@@ -1,5 +1,6 @@
-//! Implements builtins, mostly named as in Java, that make dates, times and durations from numbers, read parts (year,
-//! hour), and add weeks, months or hours (days: see `dates.rs`). Most builtins that parse or compare are there too.
+//! Implements the builtins, mostly named as in Java, that make dates, times and durations from numbers, read parts of
+//! them (year, hour), and add weeks, months or hours. Most builtins for parsing and comparing, and those for adding
+//! days, are in `dates`.
 
 use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
 use crate::builtins::{Builtin, Category, callback, direct};

@@ -1,5 +1,5 @@
-//! Declares the builtins by which a program calls tools, lists the servers that have them, and asks how many calls it
-//! has left, as rows of the table of builtins.
+//! Declares the builtin functions by which a program calls tools, lists the servers, and reads how many tool calls it
+//! has left. They are rows of the table of builtins; the host carries them out.
 
 use crate::builtins::{Builtin, Category, HostFunction, host};
 use crate::bytecode::Known;

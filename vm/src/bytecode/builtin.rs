@@ -1,5 +1,6 @@
-//! Identifies builtin functions by numbers and facts (name, usage, arity), so that the compiler and the interpreter
-//! need not depend on their implementations. [`Known`] marks those that such code treats specially.
+//! Defines the id by which bytecode refers to a builtin function, and the metadata of an id (name, usage, arity), so
+//! that code that handles bytecode does not depend on the implementations of builtins. [`Known`] marks the builtins
+//! that such code treats specially.
 
 use super::arity::Arity;
 

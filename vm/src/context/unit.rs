@@ -1,5 +1,5 @@
-//! Holds a program that is loaded into an isolate (a heap with its state): the bytecode, and the isolate's values and
-//! global slots for its constants and names.
+//! Holds a program that is loaded into an isolate (the heap and state in which it runs): the bytecode, the values of
+//! the program's constants, and the global slots for the program's names.
 
 use super::Function;
 use crate::bytecode::Program;

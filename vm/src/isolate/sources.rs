@@ -1,6 +1,6 @@
-//! Interface to source tracking (which servers' data a value depends on) for the host of the VM: starts it for a run,
-//! names the sources of answers, and returns the sources of a call's arguments. The host can also name the sources of
-//! what a run without tracking has defined.
+//! Interface of the VM for source tracking (which servers' data a value depends on): the host states where the answer
+//! of a tool call comes from, and reads where the arguments of a tool call come from. The host starts the tracking for
+//! a run, and can also state the sources of what a run without tracking has defined.
 
 use super::{CallId, Isolate, World};
 use crate::sources::{CallSources, PartSources, Shadow, Sources};

@@ -1,5 +1,5 @@
-//! Examples for the language reference, as programs with their printed results: special forms, and functions that use
-//! tools, resources, prompts or the files of large results.
+//! Documentation examples for special forms, and for functions on tools, resources, prompts and spilled results (too
+//! large to return, so kept in files), as programs with their printed results.
 
 use super::Table;
 

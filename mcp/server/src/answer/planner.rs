@@ -1,6 +1,5 @@
-//! Collects the figures of one `lisp_task` call, in which a language model (the planner) solves a task by writing
-//! programs: upstream tool calls, programs, and the model's requests, bytes and tokens. They go into the answer and the
-//! trace of the task.
+//! Collects metrics for the answer and the trace of a `lisp_task` call, in which a language model (the planner) writes
+//! programs to solve a task: tool calls, model requests, tokens and times.
 
 use ptc_agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
 use ptc_base::digest::hex;

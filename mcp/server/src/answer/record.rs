@@ -1,5 +1,7 @@
-//! The full record of one call of `lisp_eval`: the run, and its answer or error, with the answer already validated
-//! against the output schema. Each response profile (how much of a result the client gets) selects from the record.
+//! Records the complete result of one call of `lisp_eval`, the tool that runs a program, from which a short or a
+//! detailed response to the client is then made. The result is the run with an answer or error; an answer is already
+//! validated against the output schema. Each response profile (how much of a result the client gets) selects from the
+//! record.
 
 use super::RefusalReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};

@@ -1,5 +1,5 @@
-//! Summarizes a finished tool call for the server's call records and session log: the reason of a failure, the outcome
-//! of the program or the figures of the task that it ran, and the size of the result. The answer itself is not part of
+//! Defines what the server's call records and session log keep of a finished tool call: why it failed, the outcome of
+//! the program (for `lisp_task`: totals of all programs), and the size of the result. The answer itself is not part of
 //! the summary.
 
 use super::planner::TaskSummary;

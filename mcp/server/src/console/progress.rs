@@ -1,5 +1,5 @@
-//! Shows progress on a terminal's standard error: the upstream servers that are starting, the latest step of a tool,
-//! and a bar of counted work.
+//! Shows progress on a terminal's standard error: which upstream servers are starting, the latest progress message of a
+//! running tool, or how many programs of `ptc batch` are answered.
 
 use crate::redact;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

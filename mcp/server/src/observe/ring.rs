@@ -1,4 +1,5 @@
-//! Keeps the most recent tool calls in memory, in a ring buffer that is bounded in number and in bytes.
+//! Keeps the most recent tool calls in memory, for the tool `lisp_debug` and the web page (`--ui`), which show them.
+//! The ring buffer is bounded in number and in bytes.
 
 use super::entry::RecordedCall;
 use crate::answer::outcome::call_fault;

@@ -1,5 +1,6 @@
-//! Logs the programs that run in sessions (values that last from one program to the next), one line each, in one file
-//! for each server process (`--turn-log-dir`).
+//! Writes the turn log, from which operators and later programs see what was done in sessions: one JSON line for each
+//! program, with source text, outcome, tool calls and changed definitions. A turn is one program of a session (values
+//! that last from one program to the next); each server process writes one file (`--turn-log-dir`).
 
 use super::entry::timestamp;
 use super::writer::{RecordSink, WriteOutcome, WrittenCall};

@@ -1,5 +1,5 @@
-//! Parses a JSON-RPC message with its known parameters, and classifies it as request, notification or response; a valid
-//! message takes one pass.
+//! Parses a JSON-RPC message from a client and classifies it as request, notification or response. A message with valid
+//! parameters takes one pass.
 
 use super::borrowed::{Object, Raw, Text, present};
 use super::message::RpcError;

@@ -1,5 +1,5 @@
-//! Serves the web page of the background process (`ptc up`) on a free local port, which is opened when a link to the
-//! page is first requested.
+//! Serves the web page of the background process (`ptc up`), which shows the servers and the tool calls that wait for
+//! approval, at a free local port. The port is opened when a link to the page is first requested.
 
 use ptc_base::files;
 use ptc_base::tasks::{self, TaskOwner};

@@ -1,5 +1,6 @@
-//! Relays the MCP requests of another `ptc` process to a server that the background process (`ptc up`) keeps running,
-//! over one connection.
+//! Answers the MCP requests that another `ptc` process sends over a socket, by passing them to an upstream server that
+//! the background process (`ptc up`) keeps running. A connection leads to one server; when it ends, the requests in
+//! flight are cancelled.
 
 use ptc_upstream::{ErrorObject, ServerRelay};
 use serde::Deserialize;

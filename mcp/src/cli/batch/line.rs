@@ -1,4 +1,5 @@
-//! Parses an input line of `ptc batch`: a JSON object with an id, a program and its context.
+//! Parses one input line of `ptc batch`: a JSON object with an id, a program, and the input data of the program
+//! (`context`).
 
 use ptc_server::protocol::borrowed::Text;
 use ptc_server::tools::lisp_eval::arguments::{json_type, read_context};

@@ -1,5 +1,5 @@
-//! Flags for access to files: the folders in which callers may name files, and whether the built-in server `utils`
-//! reads and writes there.
+//! Defines the command-line flags that give tools access to local files: the allowed folders, and whether programs get
+//! a built-in server (`utils`) that reads, or also writes, files in these folders.
 
 use super::variables;
 use ptc_server::console::exit::Abort;

@@ -1,5 +1,5 @@
-//! The commands `ptc replay`, which runs a recorded program again, and `ptc test`, which does that for all recordings
-//! of a folder.
+//! Runs recorded programs again with the recorded answers of tools and reports what differs: one recording
+//! (`ptc replay`), or all recordings of a folder as regression tests (`ptc test`).
 //!
 //! # Layout
 //! - this file: `ptc replay`; [`mod@test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other

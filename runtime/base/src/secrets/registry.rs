@@ -1,4 +1,5 @@
-//! Registers secrets, redacts them in texts, and forgets tokens some time after their last use.
+//! Registers the secrets that the process knows, and redacts them in texts that leave the process. Tokens that are
+//! registered only while they are in use are forgotten some time after that.
 
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};

@@ -1,4 +1,6 @@
-//! The options of one run: context, limits, how the answer is rendered, client, trace, journal.
+//! Defines the options with which a caller starts one run of a program, such as input data, limits, and how the result
+//! is rendered. Others are the client that the run executes for, the caller's trace, and the journal (log of a run, to
+//! replay or resume it).
 
 use super::client::asker::CallOrigin;
 use super::client::{CallingClient, ProgressListener};

@@ -1,4 +1,4 @@
-//! Authorizes a tool call after encoding of the arguments, so that the call can be sent: charges the budget, asks the
+//! Loads encoded arguments into a reserved tool call and authorizes the call to be sent: charges the budget, asks the
 //! policy, and gets a person's approval where the policy demands one.
 
 use super::cache::Repeat;

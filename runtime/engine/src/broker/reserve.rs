@@ -1,6 +1,6 @@
-//! Prepares a tool call until its arguments may be encoded: finds the tool, charges the call budget, starts the server
-//! if need be, and waits while too many encoded arguments are still unsent. The call then has a permit to encode its
-//! arguments.
+//! Reserves the right to encode the arguments of a tool call: finds the tool, starts the server if need be, and waits
+//! while too many encoded arguments of the same run are unsent. A call that has to wait is charged to the call budget
+//! here, the others once their arguments are encoded (`load`).
 
 use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};

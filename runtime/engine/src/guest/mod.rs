@@ -1,5 +1,5 @@
-//! Defines [`Guest`], the interface through which worker threads run a program in any language, or anything else that
-//! makes tool calls and ends in an outcome.
+//! Defines [`Guest`], the interface of code that runs in the engine, in any language: a worker thread runs a guest
+//! slice by slice, and delivers the replies to the guest's tool calls.
 //!
 //! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
 //! it. A guest has the account of its run (budget, ledger, deadline and interrupt), a [`Port`] to start work on the I/O

@@ -1,6 +1,6 @@
-//! Starts the upstream servers of a runtime in parallel when the runtime starts (all, none, or those that a program
-//! names), and stops them when the runtime ends. The other servers start with their first call. A server that fails to
-//! start keeps the runtime from starting only if the configuration requires that server.
+//! Starts upstream servers in parallel when a runtime starts: all of them, none, or, if the runtime is made for one
+//! program, the servers that this program may call. The other servers start with their first call. A server that fails
+//! to start keeps the runtime from starting only if the configuration requires that server.
 //!
 //! [`StartPolicy::of_program`] compiles a program to find the servers that it may call.
 //!

@@ -1,5 +1,6 @@
-//! Lists the resources and prompts of an MCP server, with all pages of a list joined, and converts the arguments and
-//! the result of a request for one prompt.
+//! Requests the complete list of the resources, resource templates or prompts of an MCP server, by fetching and joining
+//! all pages. It also converts requests for one prompt (`prompts/get`): arguments to the texts that the protocol
+//! requires, and the result to the JSON that programs get.
 
 use super::client::{Question, RpcClient};
 use super::dialect::Dialect;

@@ -1,5 +1,5 @@
-//! Builtins that make sequences without an end (`iterate`, `repeat`, `cycle`, `repeatedly`), and functions that take a
-//! bounded number of their items.
+//! Implements endless sequences: the builtins that make them (`iterate`, `repeat`, `cycle`, `repeatedly`), and how
+//! builtins such as `take` and `first` read a finite part of them.
 //!
 //! Nothing is computed until a consumer that needs a bounded number of items pulls them: `take`,
 //! `take-while`, `first`, `nth`, `some` … Every other consumer is an error that says how to bound the

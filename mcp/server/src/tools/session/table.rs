@@ -1,4 +1,6 @@
-//! The open Lisp sessions, with quotas per owner and expiry by age and idle time.
+//! Keeps the open sessions (in a session, Lisp programs can use the values that earlier ones defined), and limits how
+//! many sessions an owner may open and how long they live. A session ends by its age or when it is idle for too long;
+//! an owner is the holder of a token, or the client over standard input.
 
 use super::fault::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};

@@ -1,5 +1,5 @@
-//! Counts exactly how much of each policy limit (calls a minute, sums a day) the tool calls have used, across all
-//! processes of a user or all servers with one database.
+//! Counts how much of each policy limit on tool calls (calls a minute, or the sum of an argument over a day) is used
+//! up, across all processes of a user or all servers with one database.
 //!
 //! Uses are stored in the database of the nodes, or in the state folder under a lock, so no use is lost when a process
 //! ends. Without both, and for limits of sessions, they are stored in memory.

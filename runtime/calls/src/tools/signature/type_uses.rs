@@ -1,5 +1,5 @@
-//! Finds the subschemas of a tool's schema that its signature defines once by name, because they are used repeatedly or
-//! contain themselves.
+//! Finds the subschemas of a tool's JSON Schema that are repeated or recursive, so that the tool's signature (a compact
+//! form of the schema, for models and people) can define them once, by name.
 
 use super::alternative::{Constraint, Plain};
 use super::types::TypeId;

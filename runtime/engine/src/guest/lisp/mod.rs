@@ -1,5 +1,6 @@
-//! The guest language PTC-Lisp: compiles a program with its libraries, runs it in the VM, connects its tool calls to
-//! the host, and keeps its definitions where it belongs to a session.
+//! Runs programs of the language PTC-Lisp in the engine: compiles a program with its libraries, executes it in the VM,
+//! and hands the program's tool calls to the broker, which applies policy and limits. In a session (values that last
+//! from one program to the next), the definitions of a program are kept.
 //!
 //! # Layout
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: its host calls;

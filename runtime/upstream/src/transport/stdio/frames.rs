@@ -1,5 +1,5 @@
-//! Assembles JSON-RPC messages from the lines of a server's output, including messages that are broken or span several
-//! lines.
+//! Reads JSON-RPC messages from the standard output of an MCP server, where one message may span several lines.
+//! Incomplete, malformed and oversized messages are returned as such, with the request that they answer if it is known.
 
 use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::jsonrpc::message::{self, Incoming, OversizeKind};

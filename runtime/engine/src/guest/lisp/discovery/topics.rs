@@ -1,4 +1,5 @@
-//! Summarizes what the tools of a server are about by the most frequent words of their names that are not verbs.
+//! Derives topics such as `issues` from the names of a server's tools, to describe a server that has no description.
+//! Topics are the most frequent words that are not verbs.
 
 use super::search::split;
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! Caches verified OAuth tokens and the rights of their holders, so that few requests need a verification, and a change
-//! of the settings finds all holders that it affects.
+//! Caches verified OAuth access tokens with what their holders may do, so that a token need not be verified for every
+//! request. When the settings change, the cache forgets and returns the holders that lose their token or may do
+//! something else now, for the server to end their work.
 //!
 //! A token is accepted without a check of its signature for [`IssuerKeys::FRESH`] at most. Its holder is remembered for
 //! longer: as long as there is room, and as long as work that was begun with the token holds it.
