@@ -1,5 +1,5 @@
-//! Stores the values of global names in numbered slots, so that what a run of a program has defined can be committed or
-//! rolled back. A slot also has the call information of a function, so that a call by name needs one lookup. Slots
+//! Stores the values of a program's global names, with what is needed to undo the definitions of a program that fails.
+//! Values are in numbered slots. A slot also has the call information of a function, so that a call by name needs one lookup. Slots
 //! without use are freed.
 
 use crate::bytecode::entry::Entry;

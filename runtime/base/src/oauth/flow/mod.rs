@@ -1,7 +1,7 @@
-//! The OAuth flows that make a new login: in a browser, on another device, on request while a call waits, or without a
-//! person.
+//! Makes new OAuth logins: a person logs in with a browser, or with another device by a code, or the client logs in by
+//! itself.
 //!
-//! - [`asking`]: a person is asked while a call waits.
+//! - [`asking`]: a tool call needs a login and waits; the user of the MCP client is asked to log in.
 //! - [`code`]: a person with a browser; [`loopback`]: receives the browser's answer. [`device`]: a person with another
 //!   device.
 //! - [`unattended`]: the client itself, or an identity provider.
