@@ -43,23 +43,6 @@ impl Database {
         let _ = server.wait();
     }
 
-    /// What a statement gives, as text.
-    pub fn query(&self, statement: &str) -> String {
-        let mut psql = as_user("psql", self.folder.path());
-        psql.arg("-h").arg(self.folder.path());
-        psql.args([
-            "--username=ptc",
-            "--dbname=postgres",
-            "--tuples-only",
-            "--no-align",
-            "--command",
-            statement,
-        ]);
-        let output = psql.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
     /// Its address.
     pub fn url(&self) -> String {
         let folder = self.folder.path().display().to_string().replace('/', "%2F");
