@@ -3,6 +3,7 @@
 //! a run, and can also state the sources of what a run without tracking has defined.
 
 use super::{CallId, Isolate, World};
+use crate::interpreter::tracked::AnswerShadow;
 use crate::sources::{CallSources, PartSources, Shadow, Sources};
 use std::sync::Arc;
 
@@ -74,6 +75,16 @@ impl Isolate {
             tracker.give(server, all);
             Some(CallSources { control: asked.control, arguments })
         })
+    }
+
+    /// Notes that these sources decided which tool or server was called: what is called later, and what servers answer
+    /// by then, may depend on them.
+    pub fn call_chosen_by(&mut self, choice: Sources) {
+        self.scope(|world, _| {
+            if let Some(tracker) = world.cx.tracker.as_mut() {
+                tracker.effects.calls = tracker.effects.calls.union(choice);
+            }
+        });
     }
 
     /// Says where the answer of a host call in flight comes from, before it is answered.
@@ -155,7 +166,11 @@ impl World {
                 }
             }
         };
-        track.answer = Some(shadow);
+        let server = match from {
+            AnswerSources::Server { server, .. } => Some(server.into()),
+            AnswerSources::Arguments | AnswerSources::Answered | AnswerSources::Anything => None,
+        };
+        track.answer = Some(AnswerShadow { shadow, server });
     }
 
     /// Keeps where the names come from that the run has defined.

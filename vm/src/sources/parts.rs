@@ -58,6 +58,16 @@ impl PartSources {
         parts.fold(self.own, |all, (_, part)| all.union(part.along(below)))
     }
 
+    /// The sources of whether a path of keys leads to anything.
+    pub fn presence(&self, path: &[Box<str>]) -> Sources {
+        let here = self.own.union(self.rest);
+        let Some((key, below)) = path.split_first() else { return here };
+        let wanted = plain(key);
+        let keys = self.keys.iter().filter(|(name, _)| key.is_empty() || plain(name) == wanted);
+        let parts = keys.map(|(_, part)| part.presence(below));
+        parts.chain(self.items.iter().map(|item| item.presence(path))).fold(here, Sources::union)
+    }
+
     /// The part under a key of exactly this name, if parts are known by key.
     pub fn known(&self, name: &str) -> Option<&PartSources> {
         self.keys.iter().find(|(known, _)| **known == *name).map(|(_, part)| part)

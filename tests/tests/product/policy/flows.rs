@@ -5,6 +5,7 @@ use super::{PolicyFile, probe};
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::scripts::ONLY_SCRIPTS;
 use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::json;
 
 /// Everything may be called; what `stats` answers must not reach `echo`.
@@ -66,6 +67,13 @@ fn a_call_is_denied_by_what_reaches_its_arguments() {
             ":denied",
         ),
         ("(first (map :reason (pmap #(tool/call 'probe/echo {:v %}) [1])))".to_owned(), "nil"),
+        // A name that a function defines last, on a way that is not taken.
+        (
+            "(do (def y 1) (defn g [a] (when a (def y 2)))
+               (let [s (tool/call! 'probe/stats {})] (g (= 0 (count s)))) (:reason (tool/call 'probe/echo {:v y})))"
+                .to_owned(),
+            ":denied",
+        ),
     ] {
         assert_eq!(value(&program, &flags), want, "{program}");
     }
@@ -112,6 +120,22 @@ fn a_call_is_made_whose_values_do_not_carry_what_the_plan_fears() {
     ] {
         assert_eq!(value(&program, &flags), want, "{program}");
     }
+}
+
+#[test]
+fn which_server_was_called_may_be_in_what_another_one_answers() {
+    let (config, policy) =
+        (Upstreams::probe().add("other", probe_server(&[])).write(), PolicyFile::new(RULES));
+    let flags = config.flags(&["--policy", policy.path()]);
+    let program = |server: &str| {
+        format!(
+            "(let [n (count (tool/call! 'probe/stats {{}}))]
+               (tool/call! {{:server {server} :tool \"echo\" :args {{:w 1}}}})
+               (:reason (tool/call 'probe/echo {{:v (tool/call! 'other/echo {{:w 1}})}})))"
+        )
+    };
+    assert_eq!(value(&program("(if (< n 0) \"other\" \"probe\")"), &flags), ":denied");
+    assert_eq!(value(&program("\"other\""), &flags), "nil");
 }
 
 #[test]
@@ -193,6 +217,12 @@ fn calls_of_functions_of_earlier_programs_are_decided_by_their_values() {
         ("(f (count (doc 'probe/echo)))", true),
         ("(do (g (tool/call! 'probe/stats {})) (f 1))", false),
         ("(f (g (tool/call! 'probe/stats {})))", true),
+        // A key, the number of empty maps, and whether the argument is there.
+        ("(p {:v {(str (count (tool/call! 'probe/stats {}))) {}}})", true),
+        ("(p {:v (mapv (fn [_] {}) (range (count (tool/call! 'probe/stats {}))))})", true),
+        ("(p (if (= 0 (count (tool/call! 'probe/stats {}))) {:v 1} {:w 1}))", true),
+        ("(p {:w (count (tool/call! 'probe/stats {}))})", false),
+        ("(p {:w 1})", false),
         ("(f (count (str (budget/remaining))))", false),
         ("(do (tool/call! 'probe/stats {}) (f (count (str (budget/remaining)))))", true),
     ] {
@@ -205,7 +235,8 @@ fn calls_of_functions_of_earlier_programs_are_decided_by_their_values() {
         let mut run = |program: &str| {
             text_of(&call("lisp_session_eval", json!({ "session_id": id, "program": program })))
         };
-        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v})))) (defn g [x] (count x))");
+        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v})))) (defn g [x] (count x))
+             (defn p [a] (str (:reason (tool/call 'probe/echo a))))");
         let said = run(program);
         assert_eq!(said.contains("denied"), is_denied, "{program}: {said}");
     }

@@ -60,6 +60,10 @@ impl Tracking {
             Instruction::Return { src } => {
                 let value = self.read(at, src.0).marked(self.control());
                 let is_truthy = at.value(src.0).is_truthy();
+                // The branches that are open here meet at the end of the function, whichever way was taken.
+                while let Some(open) = self.track.levels.last_mut().and_then(|level| level.open.pop()) {
+                    self.leave(&open.region, open.sources, (base, &function.unit.globals));
+                }
                 if let Some(level) = self.track.levels.last_mut() {
                     level.returns = Some((value, is_truthy));
                 }
@@ -81,7 +85,7 @@ impl Tracking {
             && level.open.last().is_some_and(|open| open.region.join as usize == pc)
             && let Some(open) = level.open.pop()
         {
-            self.leave(&open.region, open.sources, Some((base, globals)));
+            self.leave(&open.region, open.sources, (base, globals));
         }
     }
 

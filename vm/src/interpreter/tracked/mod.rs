@@ -34,6 +34,7 @@ use crate::fault::Result;
 use crate::native::Native;
 use crate::sources::{Shadow, Sources, Tracker};
 use regions::Region;
+pub(crate) use state::AnswerShadow;
 use state::{Calls, Each, FiberTrack, Level};
 
 /// The tracked state of a fiber and of its isolate, while the fiber runs.
@@ -88,7 +89,11 @@ impl Tracking {
     fn deliver(&mut self, machine: &mut Machine<'_>) -> Result<Option<Stop>> {
         let Some(delivery) = machine.fiber.delivery.take() else { return Ok(None) };
         let awaited = std::mem::take(&mut self.track.awaits);
-        let answer = self.track.answer.take();
+        let answer = self.track.answer.take().map(|AnswerShadow { shadow, server }| match server {
+            // Another fiber may have called the server, or others, while it answered.
+            Some(server) => shadow.marked(self.tracker.given(&server).union(self.tracker.effects.calls)),
+            None => shadow,
+        });
         // An answer of which the host has said nothing may be anything.
         let answer = answer.or_else(|| awaited.then(|| Shadow::flat(Sources::ANYTHING)));
         let branches = std::mem::take(&mut self.track.branches);
@@ -125,9 +130,6 @@ impl Tracking {
     /// A function has returned what [`Tracking::before`] has put aside.
     fn returned(&mut self) {
         let Some(level) = self.track.levels.pop() else { return };
-        for open in level.open {
-            self.leave(&open.region, open.sources, None);
-        }
         let Some((value, is_truthy)) = level.returns else { return };
         let is_direct = self.track.levels.last().is_some_and(|caller| caller.index + 1 == level.index);
         let calls = self.track.calls();
@@ -264,18 +266,16 @@ impl Tracking {
     }
 
     /// The ways of a branch have met.
-    fn leave(&mut self, region: &Region, sources: Sources, registers: Option<(usize, &[u32])>) {
+    fn leave(&mut self, region: &Region, sources: Sources, (base, globals): (usize, &[u32])) {
         if sources.is_empty() {
             return;
         }
-        if let Some((base, globals)) = registers {
-            for register in region.writes() {
-                self.track.mark(base + register, sources);
-            }
-            for store in &region.stores {
-                if let Some(slot) = globals.get(usize::from(*store)) {
-                    self.tracker.may_define(*slot, sources);
-                }
+        for register in region.writes() {
+            self.track.mark(base + register, sources);
+        }
+        for store in &region.stores {
+            if let Some(slot) = globals.get(usize::from(*store)) {
+                self.tracker.may_define(*slot, sources);
             }
         }
         if region.calls {

@@ -23,13 +23,20 @@ pub(crate) struct FiberTrack {
     /// What branches of `pmap` have returned.
     pub(crate) branches: Sources,
     /// Where the host's answer comes from.
-    pub(crate) answer: Option<Shadow>,
+    pub(crate) answer: Option<AnswerShadow>,
     /// The fiber waits for the host.
     pub(super) awaits: bool,
     /// Where the arguments of its host call come from.
     pub(crate) asked: Option<Asked>,
     /// The branches of functions, by function. All fibers share them.
     pub(super) regions: Rc<RefCell<HashMap<usize, Rc<Regions>>>>,
+}
+
+/// Where the answer of a host call comes from, as far as is known when the call is made.
+pub(crate) struct AnswerShadow {
+    pub(crate) shadow: Shadow,
+    /// The server that answers, also by what it is given until then.
+    pub(crate) server: Option<Box<str>>,
 }
 
 /// The arguments of a host call.

@@ -3,7 +3,7 @@
 
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};
-use super::rules::{FlowRules, FlowSaid, Place, Sink};
+use super::rules::{FlowRules, FlowSaid, Place, Sink, same_key};
 use crate::policy::decide::Policy;
 use crate::policy::effects::ToolEffect;
 use crate::policy::rules::RuleFile;
@@ -98,8 +98,9 @@ impl Policy {
                 return marked();
             }
             let planned: Vec<&FlowCall> = planned.collect();
+            let parts = parts_of(call).unwrap_or_default();
             let found = |origins: Option<&CallOrigins>| {
-                let now = Some(Now { seen, origins });
+                let now = Some(Now { seen, parts: &parts, origins });
                 let all =
                     planned.iter().filter_map(|call| planned_flow(rules, callee, plan, call, seen, now));
                 all.reduce(stricter)
@@ -190,7 +191,10 @@ impl Policy {
             let FlowSaid { verdict, title: _, rule, before } = said;
             Some(FlowFinding { verdict, text, file: index, rule: file.rules.len() + rule, before })
         });
-        found.reduce(|first, next| if next.verdict > first.verdict { next } else { first })
+        found.reduce(|first, next| {
+            let before = first.before || next.before;
+            FlowFinding { before, ..if next.verdict > first.verdict { next } else { first } }
+        })
     }
 }
 
@@ -199,8 +203,11 @@ fn unknown(target: &CallTarget) -> UpstreamTool {
     UpstreamTool { annotations: Annotations::default(), ..target.as_tool() }
 }
 
-fn stricter(first: (FlowSaid, String), next: (FlowSaid, String)) -> (FlowSaid, String) {
-    if next.0.verdict > first.0.verdict { next } else { first }
+/// The stricter of two flows into one call. That either is refused before the run holds for both.
+fn stricter<T>(first: (FlowSaid, T), next: (FlowSaid, T)) -> (FlowSaid, T) {
+    let before = first.0.before || next.0.before;
+    let (said, with) = if next.0.verdict > first.0.verdict { next } else { first };
+    (FlowSaid { before, ..said }, with)
 }
 
 /// The target of a planned call.
@@ -228,11 +235,27 @@ fn seen(labels: &Labels, run: &Tainted) -> Seen {
     Seen { session, shown, all: labels.of_answers(&run.answered).union(session).union(shown) }
 }
 
+/// The paths of the arguments of a call; `None`: they are not known.
+fn parts_of(call: &Subject<'_>) -> Option<Vec<Vec<Box<str>>>> {
+    let arguments: Json = serde_json::from_str(&call.named_arguments()).ok()?;
+    let mut paths = Vec::new();
+    list_paths(&arguments, &mut Vec::new(), &mut paths);
+    Some(paths)
+}
+
+/// True for a path that leads into what another one leads to.
+fn is_part(path: &[Box<str>], whole: &[Box<str>]) -> bool {
+    path.len() > whole.len()
+        && whole.iter().zip(path).all(|(whole, key)| whole.is_empty() || same_key(whole, key))
+}
+
 /// What is known of a call that is made now.
 #[derive(Clone, Copy)]
 struct Now<'o> {
     /// Only what has been answered can be in its arguments.
     seen: Seen,
+    /// The paths of its arguments.
+    parts: &'o [Vec<Box<str>>],
     /// Where its arguments come from.
     origins: Option<&'o CallOrigins>,
 }
@@ -249,19 +272,26 @@ fn planned_flow(
     let labels: Vec<LabelSet> = (0..plan.sources.len())
         .map(|source| rules.labels.of_source(plan, source, seen.session, seen.shown))
         .collect();
-    let paths: Vec<Vec<Box<str>>> = call.arguments.iter().map(|argument| argument.path.clone()).collect();
+    // What the plan knows as a whole may have parts in the call that is made.
+    let made = now.map_or(&[][..], |now| now.parts);
+    let parts = call.arguments.iter().flat_map(|argument| {
+        let below = made.iter().filter(|part| is_part(part, &argument.path));
+        below.chain([&argument.path]).map(|path| (path, argument.sources))
+    });
+    let parts: Vec<(&Vec<Box<str>>, SourceSet)> = parts.collect();
+    let paths: Vec<Vec<Box<str>>> = parts.iter().map(|(path, _)| (*path).clone()).collect();
     let control = Place::Control { arguments: Some(&paths) };
-    let places = call.arguments.iter().map(|argument| (Place::Argument(&argument.path), argument.sources));
-    let mut strictest: Option<(FlowSaid, String)> = None;
+    let places = parts.iter().map(|(path, sources)| (Place::Argument(path), *sources));
+    let mut strictest: Option<(FlowSaid, (Place<'_>, (LabelSet, usize)))> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
         let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), now);
-        let Some((said, label, source)) = found else { continue };
-        if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
-            let text = planned_text(rules, &said, plan, call, place, (label, source));
-            strictest = Some((said, text));
-        }
+        let Some((said, of)) = found else { continue };
+        let next = (said, (place, of));
+        strictest = Some(strictest.map_or(next.clone(), |first| stricter(first, next)));
     }
-    strictest
+    let (said, (place, of)) = strictest?;
+    let text = planned_text(rules, &said, plan, call, place, of);
+    Some((said, text))
 }
 
 /// The source that a rule is strictest about.
@@ -271,9 +301,9 @@ fn worst_source(
     plan: &FlowPlan,
     (sources, labels): (SourceSet, &[LabelSet]),
     now: Option<Now<'_>>,
-) -> Option<(FlowSaid, LabelSet, usize)> {
+) -> Option<(FlowSaid, (LabelSet, usize))> {
     let found = now.and_then(|now| now.origins).map(|origins| origins_of(origins, sink.place));
-    let mut worst: Option<(FlowSaid, LabelSet, usize)> = None;
+    let mut worst: Option<(FlowSaid, (LabelSet, usize))> = None;
     for source in sources.iter() {
         let kind = plan.sources.get(source);
         let is_status = matches!(kind, Some(FlowSource::Status(_)));
@@ -296,9 +326,8 @@ fn worst_source(
             }
             let Some(said) = rules.say(label, is_status, &sink) else { continue };
             // Of several sources, an answer explains most.
-            if worst.as_ref().is_none_or(|(worst, ..)| said.verdict > worst.verdict) {
-                worst = Some((said, label, source));
-            }
+            let next = (said, (label, source));
+            worst = Some(worst.map_or(next.clone(), |first| stricter(first, next)));
         }
     }
     worst
@@ -352,18 +381,19 @@ fn marked_flow(
     run: &Tainted,
 ) -> Option<(FlowSaid, String)> {
     let labels = &rules.labels;
-    let paths = serde_json::from_str::<Json>(&call.named_arguments()).ok().map(|arguments| {
-        let mut paths = Vec::new();
-        list_paths(&arguments, &mut Vec::new(), &mut paths);
-        paths
-    });
+    let paths = parts_of(call);
+    let missing = paths.as_deref().map(|paths| rules.missing_arguments(paths)).unwrap_or_default();
     let control = Place::Control { arguments: paths.as_deref() };
     let parts = paths.iter().flatten().map(|path| Place::Argument(path));
     let mut strictest: Option<(FlowSaid, LabelSet, Option<String>)> = None;
     // Which keys of the context may be in an argument is not known.
     let all = if labels.trusts_context() { seen.all } else { LabelSet::ALL };
-    for place in std::iter::once(control).chain(parts) {
-        let found = call.origins.map(|origins| origins_of(origins, place));
+    let places = std::iter::once(control).chain(parts);
+    let places = places.map(|place| (place, call.origins.map(|origins| origins_of(origins, place))));
+    // That an argument is missing depends on what decided about its map.
+    let missing =
+        missing.iter().filter_map(|path| Some((Place::Argument(path), Some(call.origins?.missing(path)))));
+    for (place, found) in places.chain(missing) {
         for label in LabelSet::ALL.each(labels.all.len()) {
             let carried = match &found {
                 Some(_) if seen.shown.has(label) => Carried::Data,
@@ -408,17 +438,21 @@ fn read_before(labels: &Labels, run: &Tainted, label: LabelSet) -> String {
     }
 }
 
-/// The paths of all parts of some arguments.
+/// The paths of all parts of some arguments. Below the deepest level that is looked at, a part has an empty key: any.
 fn list_paths(value: &Json, path: &mut Vec<Box<str>>, out: &mut Vec<Vec<Box<str>>>) {
     match value {
-        Json::Object(members) if path.len() < DEEPEST => {
+        Json::Object(members) if members.is_empty() && path.is_empty() => {}
+        Json::Object(members) if !members.is_empty() && path.len() >= DEEPEST => {
+            out.push([&path[..], &["".into()]].concat());
+        }
+        Json::Object(members) if !members.is_empty() => {
             for (name, value) in members {
                 path.push(name.as_str().into());
                 list_paths(value, path, out);
                 path.pop();
             }
         }
-        Json::Array(items) if path.len() < DEEPEST && items.iter().any(Json::is_object) => {
+        Json::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
             for item in items {
                 list_paths(item, path, out);
             }

@@ -118,6 +118,11 @@ impl CallOrigins {
         self.found(self.arguments.along(path))
     }
 
+    /// The origins of what decided that an argument is missing.
+    pub(super) fn missing(&self, path: &[Box<str>]) -> Found<'_> {
+        self.found(self.arguments.presence(path))
+    }
+
     fn found(&self, sources: Sources) -> Found<'_> {
         let all = self.names.iter().filter(|(source, _)| sources.meets(*source));
         Found { all: all.map(|(_, origin)| origin).collect() }

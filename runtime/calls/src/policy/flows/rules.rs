@@ -130,6 +130,14 @@ fn is_below(named: &[String], path: &[Box<str>]) -> bool {
 }
 
 impl FlowRules {
+    /// The arguments that rules name and that a call with these arguments does not have.
+    pub(super) fn missing_arguments(&self, paths: &[Vec<Box<str>>]) -> Vec<Vec<Box<str>>> {
+        let named = self.rules.iter().flat_map(|rule| &rule.args).map(|(pointer, _)| pointer.segments());
+        let missing = named.filter(|named| !paths.iter().any(|path| overlaps(named, path)));
+        let key = |segment: &String| if segment == "*" { "".into() } else { segment.as_str().into() };
+        missing.map(|named| named.iter().map(key).collect()).collect()
+    }
+
     /// What the file says of a flow from a label; `None`: nothing. `is_status`: only whether a call succeeded flows.
     pub(super) fn say(&self, label: LabelSet, is_status: bool, sink: &Sink<'_>) -> Option<FlowSaid> {
         let mut rules = self.rules.iter().enumerate();

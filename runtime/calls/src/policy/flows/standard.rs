@@ -4,6 +4,7 @@
 
 use super::rules::{Place, Sink, same_key};
 use serde_json::Value as Json;
+use std::collections::HashSet;
 
 /// Names of such arguments.
 const DESTINATIONS: [&str; 20] = [
@@ -32,8 +33,8 @@ const DESTINATIONS: [&str; 20] = [
 /// Formats of such arguments (JSON Schema, section 7.3).
 const FORMATS: [&str; 2] = ["email", "uri"];
 
-/// Levels of a schema that are looked at.
-const DEEPEST: usize = 6;
+/// Levels of a schema that are looked at, behind references too.
+const DEEPEST: usize = 64;
 
 /// True when a flow reaches an argument that says where something goes or what is touched.
 pub(super) fn is_destination(sink: &Sink<'_>) -> bool {
@@ -55,41 +56,71 @@ fn is_named(path: &[Box<str>]) -> bool {
 fn names_destination(key: &str) -> bool {
     let is_named = |word: &str| {
         let is_listed = |word: &str| DESTINATIONS.iter().any(|name| same_key(name, word));
-        is_listed(word) || word.strip_suffix(['s', 'S']).is_some_and(is_listed)
+        let singular =
+            |end: &str| word.get(..word.len().checked_sub(end.len())?).filter(|_| ends_with(word, end));
+        is_listed(word) || ["s", "es"].into_iter().filter_map(singular).any(is_listed)
     };
-    let begins = |(at, c): (usize, char)| match c {
-        '_' | '-' | '.' | ' ' => Some(at + 1),
-        c if c.is_ascii_uppercase() => Some(at),
+    // Each end that begins at a word: behind a mark, or at a capital letter behind another letter or digit.
+    let letters = key.char_indices().zip(key.chars().skip(1));
+    let mut begins = letters.filter_map(|((at, before), c)| match before {
+        '_' | '-' | '.' | ' ' => Some(at + before.len_utf8()),
+        _ if c.is_ascii_uppercase() && !before.is_ascii_uppercase() => Some(at + before.len_utf8()),
         _ => None,
-    };
-    let last = key.char_indices().filter_map(begins).next_back().and_then(|at| key.get(at..));
-    is_named(key) || last.is_some_and(is_named)
+    });
+    is_named(key) || begins.any(|at| key.get(at..).is_some_and(is_named))
+}
+
+/// Without regard to case.
+fn ends_with(word: &str, end: &str) -> bool {
+    let from = word.len().checked_sub(end.len());
+    from.and_then(|from| word.get(from..)).is_some_and(|found| found.eq_ignore_ascii_case(end))
 }
 
 /// True when the schema gives the argument, or a part of it, one of the formats.
 fn has_format(schema: &Json, path: &[Box<str>]) -> bool {
-    let mut schema = schema;
-    for key in path {
-        while let Some(items) = schema.get("items") {
-            schema = items;
-        }
-        let properties = schema.get("properties").and_then(Json::as_object);
-        let named = properties.and_then(|all| all.iter().find(|(name, _)| same_key(name, key)));
-        match named {
-            Some((_, below)) => schema = below,
-            None => return false,
-        }
-    }
-    mentions_format(schema, DEEPEST)
+    FormatSearch { root: schema, followed: HashSet::new() }.is_in(schema, path, DEEPEST)
 }
 
-fn mentions_format(schema: &Json, depth: usize) -> bool {
-    match schema {
-        Json::Object(members) => members.iter().any(|(name, value)| {
-            (name == "format" && value.as_str().is_some_and(|format| FORMATS.contains(&format)))
-                || (depth > 0 && mentions_format(value, depth - 1))
-        }),
-        Json::Array(items) => depth > 0 && items.iter().any(|item| mentions_format(item, depth - 1)),
-        _ => false,
+/// A search for formats in a schema.
+struct FormatSearch<'s> {
+    root: &'s Json,
+    /// References that were followed, each with the keys that were left then.
+    followed: HashSet<(&'s str, usize)>,
+}
+
+impl<'s> FormatSearch<'s> {
+    /// True when what a path leads to in a part of the schema has one of the formats. A part that is in another document,
+    /// or too deep, may have them.
+    fn is_in(&mut self, schema: &'s Json, path: &[Box<str>], depth: usize) -> bool {
+        let Json::Object(members) = schema else { return false };
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        members.iter().any(|(name, part)| match (name.as_str(), part) {
+            ("format", Json::String(format)) => path.is_empty() && FORMATS.contains(&format.as_str()),
+            ("$ref" | "$dynamicRef", Json::String(reference)) => self.is_behind(reference, path, depth),
+            ("properties", Json::Object(properties)) => properties.iter().any(|(name, part)| {
+                let is_on_the_way = path.first().is_none_or(|key| key.is_empty() || same_key(name, key));
+                is_on_the_way && self.is_in(part, path.get(1..).unwrap_or_default(), depth)
+            }),
+            ("additionalProperties", part) => self.is_in(part, path.get(1..).unwrap_or_default(), depth),
+            ("patternProperties", Json::Object(parts)) => {
+                parts.values().any(|part| self.is_in(part, path.get(1..).unwrap_or_default(), depth))
+            }
+            // These are about the same value, or about items, which have the path of their list.
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Json::Array(parts)) => {
+                parts.iter().any(|part| self.is_in(part, path, depth))
+            }
+            ("items" | "contains" | "if" | "then" | "else", part) => self.is_in(part, path, depth),
+            _ => false,
+        })
+    }
+
+    fn is_behind(&mut self, reference: &'s str, path: &[Box<str>], depth: usize) -> bool {
+        if !self.followed.insert((reference, path.len())) {
+            return false;
+        }
+        match reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) {
+            Some(part) => self.is_in(part, path, depth),
+            None => true,
+        }
     }
 }

@@ -26,7 +26,21 @@ fn plan(source: &str) -> Arc<FlowPlan> {
 }
 
 fn tool(name: &str) -> UpstreamTool {
-    let schema = json!({ "properties": { "link": { "type": "string", "format": "uri" }, "body": {} } });
+    let schema = json!({
+        "properties": {
+            "link": { "type": "string", "format": "uri" },
+            "body": {},
+            "referred": { "$ref": "#/$defs/link" },
+            "maybe": { "anyOf": [{ "$ref": "#/$defs/parts" }, { "type": "null" }] },
+            "elsewhere": { "$ref": "https://example.org/schema" },
+            "tree": { "$ref": "#/$defs/tree" },
+        },
+        "$defs": {
+            "link": { "format": "uri" },
+            "parts": { "allOf": [{ "properties": { "target": { "$ref": "#/$defs/link" } } }] },
+            "tree": { "properties": { "child": { "$ref": "#/$defs/tree" } } },
+        },
+    });
     serde_json::from_value(json!({ "name": name, "inputSchema": schema })).expect("a tool")
 }
 
@@ -67,6 +81,21 @@ fn answers_before_a_call_count_where_there_is_no_plan() {
         ("chat/post", json!({ "body": "x" }), true),
         ("drive/write", json!({ "text": "x" }), false),
         ("drive/write", json!({ "rows": [{ "file_id": 1 }] }), true),
+        ("drive/write", json!({ "rows": [[{ "file_id": 1 }], 1] }), true),
+        // A key may be the data.
+        ("bank/send", json!({ "recipient": { "GB1": {} } }), true),
+        ("bank/send", json!({ "recipient": [{}] }), true),
+        ("bank/send", json!({ "a": { "b": { "c": { "d": { "recipient": 1 } } } } }), true),
+        ("bank/send", json!({ "toAddresses": "x" }), true),
+        ("bank/send", json!({ "to_addresses": "x" }), true),
+        ("bank/send", json!({ "fileID": 1 }), true),
+        ("bank/send", json!({ "userIDs": 1 }), true),
+        ("bank/send", json!({ "webhookURL": "x" }), true),
+        ("bank/send", json!({ "candid": 1, "video": 1, "processes": 1, "HIDE": 1, "total": 1 }), false),
+        ("bank/send", json!({ "referred": "x" }), true),
+        ("bank/send", json!({ "maybe": { "target": "x" } }), true),
+        ("bank/send", json!({ "elsewhere": "x" }), true),
+        ("bank/send", json!({ "tree": { "child": 1 } }), false),
     ] {
         assert_eq!(said(&policy, target, &arguments, &nothing), "-", "{target} {arguments}");
         assert_eq!(said(&policy, target, &arguments, &mail) != "-", is_flow, "{target} {arguments}");
@@ -106,6 +135,38 @@ fn a_plan_tells_arguments_apart() {
     assert!(said(&policy, "bank/send", &json!({ "recipient": "GB1" }), &run_).contains("was read before"));
     // A call that the plan does not have is decided by what came before.
     assert_ne!(call("bank/other"), "-");
+}
+
+#[test]
+fn what_the_plan_knows_as_a_whole_has_the_parts_of_the_call() {
+    let policy = policy(STANDARD);
+    let source = "(let [m (tool/call! {:server \"mail\" :tool \"read\"})]
+      (tool/call {:server \"bank\" :tool \"pay\" :args {:transfers [{:recipient (:iban m)}]}})
+      (tool/call {:server \"bank\" :tool \"note\" :args {:payload (:whole m)}}))";
+    let run = after(&[("mail", "read")], Some(source));
+    let call = |target: &str, arguments: Json| said(&policy, target, &arguments, &run);
+    assert!(call("bank/pay", json!({ "transfers": [{ "recipient": 1 }] })).contains("/transfers/recipient"));
+    assert_eq!(call("bank/pay", json!({ "transfers": [{ "note": 1 }] })), "-");
+    assert_ne!(call("bank/note", json!({ "payload": { "to": 1 } })), "-");
+    assert_eq!(call("bank/note", json!({ "payload": { "text": 1 } })), "-");
+}
+
+#[test]
+fn a_program_is_refused_before_it_runs_whatever_other_rule_denies() {
+    for order in [["", "before = true"], ["before = true", ""]] {
+        let rules: String = ["private", "untrusted"]
+            .iter()
+            .zip(order)
+            .map(|(label, before)| {
+                format!("[[flow]]\ndo = \"deny\"\nfrom = \"{label}\"\nto = [\"bank/pay\"]\n{before}\n")
+            })
+            .collect();
+        let policy = policy(&format!("[labels]\nuntrusted = [\"mail/*\"]\nprivate = [\"mail/*\"]\n{rules}"));
+        let source = "(let [m (tool/call! {:server \"mail\" :tool \"read\"})]
+          (tool/call {:server \"bank\" :tool \"pay\" :args {:v (:iban m)}}))";
+        let run = Tainted { plan: Some(plan(source)), ..Tainted::default() };
+        assert!(policy.refused_flow(&run, &|_, _| None).is_some(), "{order:?}");
+    }
 }
 
 #[test]

@@ -119,12 +119,16 @@ impl Execution {
             | HostFunction::Tool
             | HostFunction::Ask(_) => {
                 // A call that is no call faults.
-                let Some(Called { server, target, function, .. }) = self.call_layout(call) else { return };
+                let Some(Called { server, target, function, layout }) = self.call_layout(call) else {
+                    return;
+                };
                 let [data, status] = Origin::names(&server, &target);
                 let is_tagged = matches!(function, HostFunction::ToolCall | HostFunction::Ask(_));
                 let parts = is_tagged.then_some(STATUS_PARTS);
                 // Before its answer is said: what the server is given counts from now on.
-                self.isolate.call_sources(call, &server);
+                let sources = self.isolate.call_sources(call, &server);
+                let choice = sources.map(|sources| layout.split(&sources.arguments).1);
+                self.isolate.call_chosen_by(choice.unwrap_or(Sources::NONE));
                 let from = AnswerSources::Server { server: &server, data: &data, status: &status, parts };
                 self.isolate.answer_from(call, from);
             }
