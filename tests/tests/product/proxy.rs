@@ -3,6 +3,7 @@
 
 mod texts;
 
+use crate::policy::PolicyFile;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
 use ptc_tests::web::{SessionClient, WebServer};
@@ -426,5 +427,40 @@ fn a_killed_server_leaves_nothing_behind_for_long() {
         assert_eq!(results(dir.path()), 0, "{name}");
         assert_eq!(again.end(), Some(0), "{name}");
         assert_eq!(kept(dir.path()).len(), 0, "{name}");
+    }
+}
+
+/// A call is a run of its own. What it is given of retained results carries what these hold.
+#[test]
+fn a_retained_result_that_is_passed_on_carries_its_labels() {
+    let config = config();
+    let policy = PolicyFile::new(
+        "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+[labels]
+untrusted = [\"one/stats\"]
+[[flow]]
+do = \"deny\"
+from = \"untrusted\"
+to = [\"two/echo\"]
+",
+    );
+    let flags = [&ONLY_PROXY[..], &["--policy", policy.path()]].concat();
+    let mut server = Server::start(&config.flags(&flags));
+    for (tool, is_denied) in [("echo", false), ("stats", true)] {
+        let arguments = json!({ "q": "x" });
+        let arguments = if tool == "stats" { json!({}) } else { arguments };
+        let call = json!({
+            "action": "call", "connection": "one", "tool": tool, "arguments": arguments, "resultToFile": true,
+        });
+        let result = data(&mut server, call);
+        let file = result["resultFile"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned();
+        for by in
+            [json!({ "argumentsFile": file }), json!({ "arguments": { "look": file }, "resultToFile": true })]
+        {
+            let mut call = json!({ "action": "call", "connection": "two", "tool": "echo" });
+            call.as_object_mut().unwrap().extend(by.as_object().unwrap().clone());
+            let said = text_of(&dispatch(&mut server, call));
+            assert_eq!(said.contains("denied"), is_denied, "{tool} {by}: {said}");
+        }
     }
 }

@@ -34,9 +34,10 @@ pub(super) async fn call(
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
     let store = storage.store.clone();
     let about = storage.results.named_in(caller, &arguments);
+    note_answers(runtime, account, (storage, caller), file.as_deref(), &arguments);
     let call = ToolCall { server, tool: tool.clone(), arguments, notation: Notation::Json };
     let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
-        Ok(payload) => storage.answer(caller, payload, given, about).await?,
+        Ok(payload) => storage.answer(caller, payload, given, about, account.flows().answered()).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
             ProxyAnswer::error(RefusalReason::ArgsError.name(), lines.collect::<Vec<_>>().join("\n"))
@@ -60,6 +61,26 @@ pub(super) async fn call(
         None => answer,
     };
     Ok(answer.with("action", "call").with("tool", tool).with("connection", connection.alias))
+}
+
+/// Notes in the run of a call which answers of earlier calls may be in its arguments: those in retained results that it
+/// names. Of another file nothing is known, so it may hold any.
+fn note_answers(
+    runtime: &Runtime,
+    account: &Arc<RunAccount>,
+    (storage, caller): (&ProxyStorage, Caller),
+    file: Option<&str>,
+    arguments: &str,
+) {
+    let policy = runtime.broker().policy();
+    let mut answers = storage.results.answers_named_in(caller, arguments);
+    if let Some(file) = file {
+        match storage.results.answers_in(caller, file) {
+            Some(of_file) => answers.extend(of_file),
+            None => policy.looked_up(account),
+        }
+    }
+    answers.iter().for_each(|(server, target)| policy.note_answer(account, server, target));
 }
 
 /// The message about a call that exceeds its budget.

@@ -4,6 +4,7 @@
 use crate::tools::{CallContext, CallOwner, SessionTag};
 use ptc_base::spill::{Spilled, names_in};
 use ptc_base::sync::Locked;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,13 @@ impl Caller {
     }
 }
 
+/// The answers that may be in a text: server and target of each.
+pub(super) type Answers = BTreeSet<(Arc<str>, Arc<str>)>;
+
 struct ClientResult {
     caller: Caller,
     spilled: Arc<Spilled>,
+    answers: Answers,
     used: Instant,
 }
 
@@ -40,9 +45,9 @@ impl ClientResults {
         ClientResults { results: Mutex::default(), most_age }
     }
 
-    /// Retains a result for a client.
-    pub(super) fn retain(&self, caller: Caller, spilled: Arc<Spilled>) {
-        self.lock().push(ClientResult { caller, spilled, used: Instant::now() });
+    /// Retains a result for a client, in which these answers may be.
+    pub(super) fn retain(&self, caller: Caller, spilled: Arc<Spilled>, answers: Answers) {
+        self.lock().push(ClientResult { caller, spilled, answers, used: Instant::now() });
         self.sweep();
     }
 
@@ -60,6 +65,20 @@ impl ClientResults {
     /// Finds the client's first result that the text names.
     pub(super) fn named_in(&self, caller: Caller, text: &str) -> Option<Arc<Spilled>> {
         names_in(text).find_map(|name| self.find(caller, name))
+    }
+
+    /// The answers that may be in the client's result of this path or file name; `None`: it has none.
+    pub(super) fn answers_in(&self, caller: Caller, name: &str) -> Option<Answers> {
+        let retained = self.lock();
+        let mut named = retained
+            .iter()
+            .filter(|result| result.caller.owner == caller.owner && result.spilled.is_named(name));
+        named.next().map(|result| result.answers.clone())
+    }
+
+    /// The answers that may be in all of the client's results that the text names.
+    pub(super) fn answers_named_in(&self, caller: Caller, text: &str) -> Answers {
+        names_in(text).filter_map(|name| self.answers_in(caller, name)).flatten().collect()
     }
 
     /// Removes the results of a client session.

@@ -5,7 +5,7 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;
 use super::fields::CallFields;
-use super::retained::{Caller, ClientResults};
+use super::retained::{Answers, Caller, ClientResults};
 use super::toon;
 use crate::answer::RefusalReason;
 use crate::files::FileRoots;
@@ -81,13 +81,15 @@ impl ProxyStorage {
     /// Makes the answer to a call: the result itself, or the path of its file.
     ///
     /// `about` is a retained result that the arguments name. The result of such a call is spilled only on
-    /// request, so that reading a retained result by a tool does not lead to another one.
+    /// request, so that reading a retained result by a tool does not lead to another one. `answers` are those that may
+    /// be in the result.
     pub(super) async fn answer(
         &self,
         caller: Caller,
         payload: CallPayload,
         given: &CallFields,
         about: Option<Arc<Spilled>>,
+        answers: Answers,
     ) -> Result<ProxyAnswer, String> {
         let threshold = given.number("resultSizeThreshold").unwrap_or(self.threshold);
         let is_wanted = given.flag("resultToFile").unwrap_or(false);
@@ -116,7 +118,7 @@ impl ProxyStorage {
             return Ok(ProxyAnswer::error(RefusalReason::ArgsError.name(), text));
         }
         if let Some(spilled) = payload.spilled().cloned() {
-            self.results.retain(caller, spilled.clone());
+            self.results.retain(caller, spilled.clone(), answers);
             let answer = shown(spilled, Some(exceeded), None).await;
             return Ok(match payload.failure() {
                 Some((reason, _)) => answer.failed(reason.name()),
@@ -137,7 +139,7 @@ impl ProxyStorage {
         let written = tasks::blocking(TaskOwner::Run, move |_| write()).await;
         let spilled = written.ok_or("the result could not be kept")?;
         let spilled = spilled.map_err(|error| error.to_string())?;
-        self.results.retain(caller, spilled.clone());
+        self.results.retain(caller, spilled.clone(), answers);
         Ok(shown(spilled, exceeded.map(Some), top_level).await)
     }
 }
