@@ -103,20 +103,32 @@ impl Nodes {
         self.is_database_away.load(Relaxed)
     }
 
+    /// Notes whether the database answers.
+    pub(super) fn set_database_away(&self, is_away: bool) {
+        if self.is_database_away.swap(is_away, Relaxed) != is_away {
+            match is_away {
+                true => tracing::warn!("the database of the nodes does not answer"),
+                false => tracing::info!("the database of the nodes answers again"),
+            }
+        }
+    }
+
     /// Looks whether the database answers, again and again. Never ends.
     pub(super) async fn watch_database(&self) {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             look.tick().await;
-            let looked = timeout(DATABASE_PATIENCE, self.runs.read_note(SIGNING_KEY)).await;
-            let is_away = !matches!(looked, Ok(Ok(_)));
-            if self.is_database_away.swap(is_away, Relaxed) != is_away {
-                match is_away {
-                    true => tracing::warn!("the database of the nodes does not answer"),
-                    false => tracing::info!("the database of the nodes answers again"),
+            let mut looking = std::pin::pin!(self.runs.read_note(SIGNING_KEY));
+            let looked = match timeout(DATABASE_PATIENCE, &mut looking).await {
+                Ok(looked) => looked,
+                Err(_) => {
+                    self.set_database_away(true);
+                    // The store gives up a connection only when a statement on it has had its whole time.
+                    looking.await
                 }
-            }
+            };
+            self.set_database_away(looked.is_err());
         }
     }
 

@@ -1,0 +1,4 @@
+//! What nodes with one database do when the database, a node or a message fails, or is hostile. PostgreSQL has to be
+//! installed.
+
+mod standing_still;
