@@ -66,6 +66,11 @@ pub(crate) fn offering(node: &WebServer, version: &str) -> SessionClient {
     SessionClient::offering(node, version, &json!({ "elicitation": {} }), &[])
 }
 
+/// A client with a session of the latest revision that has sessions, with these headers.
+pub(crate) fn offering_with(node: &WebServer, headers: &[(&str, &str)]) -> SessionClient {
+    SessionClient::offering(node, "2025-11-25", &json!({ "elicitation": {} }), headers)
+}
+
 /// A request that has no answer yet.
 pub(crate) struct Pending(pub(crate) Browser, pub(crate) Answer);
 

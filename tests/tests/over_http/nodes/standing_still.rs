@@ -55,7 +55,7 @@ fn calls_that_are_counted_go_on_while_the_database_stands_still() {
     assert_eq!(call().status, 200);
     database.pause();
     std::thread::scope(|scope| {
-        let calls: Vec<_> = (0..20).map(|_| scope.spawn(&call)).collect();
+        let calls: Vec<_> = (0..20).map(|_| scope.spawn(call)).collect();
         for called in calls {
             assert_eq!(called.join().unwrap().status, 200);
         }
