@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What clients of nodes see when the database of the nodes fails.
 
-usage: faults.py [--ptc PATH] [--only restart,failover,full,slow] [--nodes N] [--clients N] [--seconds S]
+usage: faults.py [--ptc PATH] [--only restart,failover,full,stands,slow] [--nodes N] [--clients N] [--seconds S]
 
 Starts PostgreSQL, nginx and nodes as measure.py does. --clients (24) clients call programs for --seconds (20), each a read and then a write with
 a key of its own; a third of the time in, the database fails:
@@ -9,16 +9,17 @@ a key of its own; a third of the time in, the database fails:
 - restart: it is stopped as by a crash, and started again after two seconds.
 - failover: a synchronous standby is promoted two seconds after the primary was killed; the address of the state names both.
 - full: its disk has no room for three seconds (a file system in memory; needs root).
+- stands: its processes stand still for five seconds: connections are accepted, and there is no answer.
 - slow: all the time, each message to it takes 200 ms longer.
 
 Prints one Markdown table: answers of reads and their p99, writes that were made and the longest of them, refused (`:state_unavailable`) or in doubt
 (`:outcome_unknown`), requests without an answer, writes that were answered and not made (lost), and keys that were written twice.
 Needs PostgreSQL and nginx, and only Python's standard library."""
-import argparse, asyncio, collections, pathlib, shutil, signal, subprocess, sys, tempfile, threading, time
+import argparse, asyncio, collections, os, pathlib, shutil, signal, subprocess, sys, tempfile, threading, time
 
 from measure import Client, Cluster, as_nobody
 
-PARTS = ("restart", "failover", "full", "slow")
+PARTS = ("restart", "failover", "full", "stands", "slow")
 POLICY = 'default = { read = "allow", write = "allow", destructive = "allow" }\n[servers.up]\ntrust = "annotations"\n'
 DELAY = 0.2
 
@@ -76,6 +77,10 @@ class FaultyCluster(Cluster):
             self.server.wait()
             time.sleep(2)
             subprocess.run([self.binaries / "pg_ctl", "promote", "-D", self.folder / "standby"], check=True, **self.quiet)
+        elif self.fault == "stands":
+            self.stand_still(signal.SIGSTOP)
+            time.sleep(5)
+            self.stand_still(signal.SIGCONT)
         elif self.fault == "full":
             filler = self.data / "filler"
             with open(filler, "wb") as file:
@@ -94,6 +99,13 @@ class FaultyCluster(Cluster):
             print(f"its server {'goes on' if self.server.poll() is None else 'has ended'}", file=sys.stderr)
             if self.server.poll() is not None:
                 self.server = self.run(self.data, 7390)
+
+    def stand_still(self, number):
+        """Sends a signal to the server and then to its processes: when it stands still it starts no more of them."""
+        self.server.send_signal(number)
+        found = subprocess.run(["pgrep", "-P", str(self.server.pid)], capture_output=True, text=True)
+        for process in found.stdout.split():
+            os.kill(int(process), number)
 
     def end(self):
         super().end()

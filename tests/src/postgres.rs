@@ -43,6 +43,25 @@ impl Database {
         let _ = server.wait();
     }
 
+    /// Makes it stand still: the system goes on accepting connections and data for it, and there is no answer.
+    pub fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// Goes on after [`Database::pause`].
+    pub fn go_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    /// Sends a signal to the server, and then to its processes: when it stands still it starts no more of them.
+    fn signal(&self, signal: rustix::process::Signal) {
+        let Some(server) = &self.server else { return };
+        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(server), signal);
+        for child in children(server.id()) {
+            let _ = rustix::process::kill_process(child, signal);
+        }
+    }
+
     /// Its address.
     pub fn url(&self) -> String {
         let folder = self.folder.path().display().to_string().replace('/', "%2F");
@@ -50,8 +69,27 @@ impl Database {
     }
 }
 
+/// The processes that this one has started.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "no named pipe, but a file of the system; not all crates refuse it"
+)]
+fn children(parent: u32) -> Vec<rustix::process::Pid> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_child = |id: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // The name before it may have spaces; state and parent follow.
+        let parents = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        parents == Some(parent)
+    };
+    let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    ids.filter(|id| is_child(*id)).filter_map(rustix::process::Pid::from_raw).collect()
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
+        // A process that stands still does not end.
+        self.go_on();
         self.stop();
     }
 }

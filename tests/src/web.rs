@@ -281,6 +281,22 @@ impl Browser {
         Some(String::from_utf8(body).unwrap())
     }
 
+    /// Reads the rest of a body in pieces; false if it breaks off.
+    pub fn ends_whole(&mut self) -> bool {
+        loop {
+            let Some(length) = self.line().and_then(|line| usize::from_str_radix(line.trim(), 16).ok())
+            else {
+                return false;
+            };
+            let mut piece = vec![0; length + 2];
+            match self.reader.read_exact(&mut piece) {
+                Ok(()) if length == 0 => return true,
+                Ok(()) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
     /// Reads pieces of an event stream until one contains this text.
     pub fn until(&mut self, head: &Answer, text: &str) -> String {
         loop {

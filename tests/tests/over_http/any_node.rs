@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const VERSIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
-const FORM: &str = r#"(get-in (tool/call 'probe/ask {:message "Delete it?"
+pub(crate) const FORM: &str = r#"(get-in (tool/call 'probe/ask {:message "Delete it?"
     :requestedSchema {:type "object" :properties {:sure {:type "boolean"}}} :secret 1}) [:value 0 "action"])"#;
 
 /// Nodes of one database.
@@ -51,32 +51,37 @@ fn messages(answer: &Answer) -> Vec<Value> {
 }
 
 /// The result of a request of this session at this node.
-fn request(node: &WebServer, client: &mut SessionClient, method: &str, params: Value) -> Value {
+pub(crate) fn request(node: &WebServer, client: &mut SessionClient, method: &str, params: Value) -> Value {
     let body = client.body(method, params);
     let answer = node.ask("POST", &client.headers(), &body);
     assert_eq!(answer.status, 200, "{answer:?}");
     messages(&answer).pop().unwrap()
 }
 
-fn eval(node: &WebServer, client: &mut SessionClient, text: &str) -> String {
+pub(crate) fn eval(node: &WebServer, client: &mut SessionClient, text: &str) -> String {
     text_of(&request(node, client, "tools/call", program(text))["result"])
 }
 
-fn offering(node: &WebServer, version: &str) -> SessionClient {
+pub(crate) fn offering(node: &WebServer, version: &str) -> SessionClient {
     SessionClient::offering(node, version, &json!({ "elicitation": {} }), &[])
 }
 
+/// A client with a session of the latest revision that has sessions, with these headers.
+pub(crate) fn offering_with(node: &WebServer, headers: &[(&str, &str)]) -> SessionClient {
+    SessionClient::offering(node, "2025-11-25", &json!({ "elicitation": {} }), headers)
+}
+
 /// A request that has no answer yet.
-struct Pending(Browser, Answer);
+pub(crate) struct Pending(pub(crate) Browser, pub(crate) Answer);
 
 impl Pending {
-    fn begin(node: &WebServer, client: &mut SessionClient, text: &str) -> Pending {
+    pub(crate) fn begin(node: &WebServer, client: &mut SessionClient, text: &str) -> Pending {
         let mut browser = client.begin_program(node, text);
         let head = browser.head().unwrap();
         Pending(browser, head)
     }
 
-    fn next(&mut self) -> Value {
+    pub(crate) fn next(&mut self) -> Value {
         let event = self.0.event(&self.1);
         event.unwrap_or_else(|| panic!("{:?}", self.1))
     }
@@ -417,7 +422,7 @@ fn a_large_answer_comes_from_another_node_whole() {
     assert_eq!(here["result"], there["result"]);
 }
 
-fn node_is_in_touch(node: &WebServer) -> bool {
+pub(crate) fn node_is_in_touch(node: &WebServer) -> bool {
     node.get("/ready").json().get("state").is_none()
 }
 

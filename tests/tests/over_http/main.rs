@@ -14,6 +14,7 @@ mod issued_tokens;
 mod issued_tokens_attacked;
 mod issuer;
 mod keycloak;
+mod nodes;
 mod page;
 mod policy_matrix;
 mod secrets_http;

@@ -4,7 +4,7 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::guard::single_header;
-use super::nodes::{AskedRequest, Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
+use super::nodes::{Asked, AskedRequest, Claim, NodeMessage, SessionNote, SessionUpdate, SignedSession};
 use super::posted::{AcceptedTypes, PostedCall, REVOKED, ReplyBuffer};
 use super::reply::{self, SESSION};
 use super::sessions::{NoSession, SessionRefusal, WebSession};
@@ -489,12 +489,17 @@ async fn relay(
         return None;
     }
     let request = AskedRequest::new(holder.owner, claim, &head.headers, body)?;
-    if let Some(response) = nodes.ask(&request).await {
-        return Some(response);
-    }
+    let refused = match nodes.ask(&request).await {
+        Asked::Answered(response) => return Some(response),
+        Asked::Cannot(refused) => Some(refused),
+        Asked::Silence => None,
+    };
     match &request.claim {
-        Claim::State(_) => None,
-        Claim::Task(id) => take_over(handler, id, request.owner).await,
+        Claim::State(_) => refused,
+        Claim::Task(id) => {
+            let held = take_over(handler, id, request.owner).await;
+            if server.has(holder.owner, &request.claim) { None } else { refused.or(held) }
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! can be worked on more than once, and its first answer counts.
 
 use super::connection::Connection;
-use super::{Value, milliseconds, number, schema, unavailable, unsigned};
+use super::{Value, milliseconds, number, unavailable, unsigned};
 use crate::store::StoreError;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
@@ -40,7 +40,7 @@ impl FarmJob {
     /// The address cannot be read; the database does not answer or refuses.
     pub async fn open(url: &str, name: &str) -> Result<FarmJob, StoreError> {
         let connection = Connection::new(url, watch::Sender::new(0), broadcast::Sender::new(1))?;
-        schema::migrate(&*connection.client().await?).await?;
+        super::prepare(&connection).await?;
         Ok(FarmJob { connection, name: name.to_owned() })
     }
 

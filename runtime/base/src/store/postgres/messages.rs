@@ -14,8 +14,11 @@ pub(super) const SEND: &str = "SELECT pg_notify('ptc_messages', part.text)
 /// Most bytes of a message in one notification.
 const PART: usize = 7_900;
 
-/// Most bytes of a message.
+/// Most bytes of a message, and of all together of which parts are still to come: every role may send parts.
 const MOST_BYTES: usize = 64 << 20;
+
+/// What a message counts beyond its text.
+const OVERHEAD: usize = 256;
 
 /// The notifications of a message: its number, how many parts follow, and the part. The numbers also tell them apart:
 /// equal ones of a statement would be sent once.
@@ -34,9 +37,13 @@ pub(super) fn parts(message: &str) -> Vec<String> {
     numbered.map(|(number, part)| format!("{number} {} {part}", last - number)).collect()
 }
 
-/// Messages of which parts are still to come, by the process of the database that sends them.
+/// Messages of which parts are still to come.
 #[derive(Default)]
-pub(super) struct Assembly(HashMap<i32, (u32, String)>);
+pub(super) struct Assembly {
+    /// By the process of the database that sends them: the number of the next part, and the text so far.
+    begun: HashMap<i32, (u32, String)>,
+    bytes: usize,
+}
 
 impl Assembly {
     /// Adds a notification of a process. Returns the message whose last part it is.
@@ -45,7 +52,7 @@ impl Assembly {
         let (following, part) = rest.split_once(' ')?;
         let number: u32 = number.parse().ok()?;
         // The connection may have been made in the middle of a message.
-        let begun = self.0.remove(&process).filter(|(next, _)| *next == number).map(|(_, text)| text);
+        let begun = self.take(process).filter(|(next, _)| *next == number).map(|(_, text)| text);
         let mut message = if number == 0 { String::new() } else { begun? };
         if message.len() + part.len() > MOST_BYTES {
             return None;
@@ -54,8 +61,23 @@ impl Assembly {
         if following == "0" {
             return Some(message);
         }
-        self.0.insert(process, (number + 1, message));
+        self.bytes += message.len() + OVERHEAD;
+        self.begun.insert(process, (number.saturating_add(1), message));
+        while self.bytes > MOST_BYTES {
+            // Those of nodes are short, or soon whole.
+            let longest =
+                self.begun.iter().max_by_key(|(_, (_, text))| text.len()).map(|(process, _)| *process);
+            self.take(longest?);
+        }
         None
+    }
+
+    fn take(&mut self, process: i32) -> Option<(u32, String)> {
+        let taken = self.begun.remove(&process);
+        if let Some((_, text)) = &taken {
+            self.bytes -= text.len() + OVERHEAD;
+        }
+        taken
     }
 }
 
@@ -80,6 +102,20 @@ mod tests {
             // The rest of a message whose beginning is not known.
             assert!(first.is_empty() || assembly.add(1, last).is_none());
         }
-        assert!(assembly.0.is_empty());
+        assert!(assembly.begun.is_empty() && assembly.bytes == 0);
+    }
+
+    #[test]
+    fn messages_that_never_end_do_not_fill_the_memory() {
+        let mut assembly = Assembly::default();
+        let part = "x".repeat(MOST_BYTES / 3);
+        for process in 0..9 {
+            assert_eq!(assembly.add(process, &format!("0 1 {part}")), None);
+        }
+        assert_eq!(assembly.begun.len(), 2);
+        // A short one stays.
+        assert_eq!(assembly.add(9, "0 1 a"), None);
+        assert_eq!(assembly.add(10, &format!("0 1 {part}")), None);
+        assert_eq!(assembly.add(9, "1 0 b").as_deref(), Some("ab"));
     }
 }

@@ -5,9 +5,11 @@
 //! holder has taken has another epoch, and every append checks the epoch in the same statement.
 //!
 //! # Layout
-//! - this file: the operations; `schema`: tables and migrations; `connection`: the connection
+//! - this file: the operations; `schema`: tables and migrations
+//! - `connection`: the connection that all operations share; `connecting`: how it is made
 //! - `messages`: messages between nodes; `farm`: a queue of lines for many workers
 
+mod connecting;
 mod connection;
 mod farm;
 mod messages;
@@ -18,11 +20,13 @@ pub use farm::{FarmJob, JobProgress, NumberedLine};
 
 use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::tasks::{self, TaskOwner};
-use connection::Connection;
+use connecting::OpenConnection;
+use connection::{Connection, PATIENCE};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, broadcast, watch};
+use tokio::time::{Instant, timeout};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
@@ -51,6 +55,9 @@ const TAKE: &str = "UPDATE ptc_leases SET
 /// How often another process is asked for a lock that it has.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
+/// Longest time of all migrations together.
+const MIGRATION: Duration = Duration::from_secs(60);
+
 /// A store in PostgreSQL.
 pub struct PostgresStore {
     connection: Arc<Connection>,
@@ -68,7 +75,7 @@ impl PostgresStore {
     /// The address cannot be read; the database does not answer or refuses; its tables are newer than this program.
     pub async fn open(url: &str) -> Result<PostgresStore, StoreError> {
         let store = PostgresStore::at(url)?;
-        schema::migrate(&*store.connection.client().await?).await?;
+        prepare(&store.connection).await?;
         Ok(store)
     }
 
@@ -85,28 +92,8 @@ impl PostgresStore {
     /// The address cannot be read; the database does not answer or refuses.
     pub async fn check(url: &str) -> Result<StoreCheck, StoreError> {
         let store = PostgresStore::at(url)?;
-        let client = store.connection.client().await?;
-        let server = client.query_one("SELECT current_setting('server_version'), pg_is_in_recovery()", &[]);
-        let server = server.await.map_err(failed)?;
-        let version = schema::version(&client).await?;
-        let mut check = StoreCheck {
-            server: server.get(0),
-            is_read_only: server.get(1),
-            schema: (version, schema::newest()),
-            ..StoreCheck::default()
-        };
-        if version > 0 {
-            let counts = "SELECT count(*), count(*) FILTER (WHERE until > now()),
-                count(DISTINCT holder) FILTER (WHERE until > now())
-                FROM ptc_leases WHERE starts_with(log, 'run/') AND holder <> ''";
-            let counts = client.query_one(counts, &[]).await.map_err(failed)?;
-            // Older tables lack some of these.
-            let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
-                FROM unnest(ARRAY['ptc_values', 'ptc_logs', 'ptc_leases', 'ptc_farm']) AS name";
-            check.bytes = client.query_one(size, &[]).await.map_err(failed)?.get(0);
-            (check.runs, check.held, check.nodes) = (counts.get(0), counts.get(1), counts.get(2));
-        }
-        Ok(check)
+        let checking = async { check(&store.connection.open().await?.client).await };
+        timeout(PATIENCE, checking).await.unwrap_or_else(|_| Err(silent()))
     }
 
     /// Executes one statement that changes something, and says so to those who watch.
@@ -115,6 +102,36 @@ impl PostgresStore {
         self.changes.send_modify(|changes| *changes += 1);
         Ok(rows)
     }
+}
+
+/// Makes the tables of a database, or takes them to the newest version.
+async fn prepare(connection: &Connection) -> Result<(), StoreError> {
+    let open = connection.open().await?;
+    timeout(MIGRATION, schema::migrate(&open.client)).await.unwrap_or_else(|_| Err(silent()))
+}
+
+async fn check(client: &Client) -> Result<StoreCheck, StoreError> {
+    let server = client.query_one("SELECT current_setting('server_version'), pg_is_in_recovery()", &[]);
+    let server = server.await.map_err(failed)?;
+    let version = schema::version(client).await?;
+    let mut check = StoreCheck {
+        server: server.get(0),
+        is_read_only: server.get(1),
+        schema: (version, schema::newest()),
+        ..StoreCheck::default()
+    };
+    if version > 0 {
+        let counts = "SELECT count(*), count(*) FILTER (WHERE until > now()),
+            count(DISTINCT holder) FILTER (WHERE until > now())
+            FROM ptc_leases WHERE starts_with(log, 'run/') AND holder <> ''";
+        let counts = client.query_one(counts, &[]).await.map_err(failed)?;
+        // Older tables lack some of these.
+        let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
+            FROM unnest(ARRAY['ptc_values', 'ptc_logs', 'ptc_leases', 'ptc_farm']) AS name";
+        check.bytes = client.query_one(size, &[]).await.map_err(failed)?.get(0);
+        (check.runs, check.held, check.nodes) = (counts.get(0), counts.get(1), counts.get(2));
+    }
+    Ok(check)
 }
 
 /// A value in a statement, with its type: a statement with types needs one round trip.
@@ -147,6 +164,11 @@ fn failed(error: tokio_postgres::Error) -> StoreError {
 
 fn unavailable(why: impl fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("the state cannot be used: {why}"))
+}
+
+/// The failure of a database that accepts connections or statements and does not answer, or does not even accept them.
+fn silent() -> StoreError {
+    unavailable("the database does not answer")
 }
 
 #[async_trait::async_trait]
@@ -299,7 +321,7 @@ impl Store for PostgresStore {
 
     async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError> {
         let received = self.messages.subscribe();
-        self.connection.client().await?;
+        self.connection.open().await?;
         Ok(received)
     }
 
@@ -308,10 +330,9 @@ impl Store for PostgresStore {
         let here = self.locks.lock(name).await;
         let statement = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
         loop {
-            let client = self.connection.client().await?;
-            let taken = client.query_typed(statement, &[(&name, Type::TEXT)]).await.map_err(failed)?;
+            let (taken, connection) = self.connection.query_with(statement, &[(&name, Type::TEXT)]).await?;
             if taken.first().is_some_and(|row| row.get(0)) {
-                let held = HeldLock { client, name: name.to_owned(), here: Some(here) };
+                let held = HeldLock { connection, name: name.to_owned(), here: Some(here) };
                 return Ok(StoreLock::new(held));
             }
             tokio::time::sleep(LOCK_PAUSE).await;
@@ -321,7 +342,7 @@ impl Store for PostgresStore {
 
 /// A lock of the database, which is released when this is dropped. A connection that is lost releases it, too.
 struct HeldLock {
-    client: Arc<Client>,
+    connection: Arc<OpenConnection>,
     name: String,
     /// Released after that of the database.
     here: Option<OwnedMutexGuard<()>>,
@@ -329,11 +350,13 @@ struct HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        let (client, name, here) = (self.client.clone(), std::mem::take(&mut self.name), self.here.take());
+        let (connection, name) = (self.connection.clone(), std::mem::take(&mut self.name));
+        let here = self.here.take();
         tasks::spawn(TaskOwner::Process, async move {
             let statement = "SELECT pg_advisory_unlock(hashtextextended($1, 0))";
             // If it fails, the connection is lost, and with it the lock.
-            let _ = client.query_typed(statement, &[(&name, Type::TEXT)]).await;
+            let until = Instant::now() + PATIENCE;
+            let _ = connection.query(statement, &[(&name, Type::TEXT)], until).await;
             drop(here);
         });
     }

@@ -84,6 +84,77 @@ async fn it_comes_back_when_the_database_does() {
     assert_eq!(store.read_from("run/a", 0).await.unwrap(), [b"a", b"b"]);
 }
 
+/// Longer than any operation may take.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+/// A server that accepts connections and says nothing, and its port.
+fn silent_server() -> (std::net::TcpListener, u16) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+fn is_unavailable<T>(done: &Result<T, StoreError>) -> bool {
+    matches!(done, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_accepts_connections_and_says_nothing_is_away() {
+    let (_listener, port) = silent_server();
+    let store = PostgresStore::at(&format!("postgres://ptc@127.0.0.1:{port}/postgres")).unwrap();
+    let all = async {
+        // The receiver of messages has the connection first.
+        let lock = store.lock("name");
+        let (messages, put, lock) = tokio::join!(store.messages(), store.put("key", 0, None), lock);
+        assert!(is_unavailable(&messages) && is_unavailable(&put) && is_unavailable(&lock));
+        let opened = PostgresStore::open(&format!("postgres://ptc@127.0.0.1:{port}/postgres")).await;
+        assert!(is_unavailable(&opened));
+    };
+    tokio::time::timeout(TOO_LONG, all).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_leaves_time_for_the_next_one_of_the_address() {
+    let Some(database) = Database::start() else { return };
+    drop(open(&database).await);
+    let (_listener, port) = silent_server();
+    let url =
+        database.url().replace('@', &format!("@127.0.0.1:{port},")).replace("/postgres", ":5432/postgres");
+    let store = PostgresStore::at(&format!("{url}?target_session_attrs=read-write")).unwrap();
+    // One that waits for less than the first server may take leaves the attempt to others.
+    let impatient =
+        async { while tokio::time::timeout(Duration::from_millis(500), store.get("key")).await.is_err() {} };
+    tokio::time::timeout(TOO_LONG, impatient).await.unwrap();
+    assert_eq!(store.put("key", 0, Some(Vec::new())).await, Ok(Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_goes_on_when_a_database_that_stood_still_does() {
+    let Some(database) = Database::start() else { return };
+    let store = open(&database).await;
+    let _lock = store.lock("name").await.unwrap();
+    database.pause();
+    let all = async {
+        for _ in 0..2 {
+            let another = store.lock("another");
+            let (got, sent, another) = tokio::join!(store.get("key"), store.send("text"), another);
+            assert!(is_unavailable(&got) && is_unavailable(&sent) && is_unavailable(&another));
+            // The connection that did not answer is gone, and there is no new one.
+            while store.messages().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        database.go_on();
+        while store.get("key").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let mut received = store.messages().await.unwrap();
+        store.send("again").await.unwrap();
+        while &*received.recv().await.unwrap() != "again" {}
+    };
+    tokio::time::timeout(TOO_LONG, all).await.unwrap();
+}
+
 #[tokio::test]
 async fn an_error_does_not_show_the_password() {
     for url in

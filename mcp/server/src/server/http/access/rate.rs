@@ -110,17 +110,32 @@ impl CallRate {
                 *taken -= 1;
                 return Ok(());
             }
-            let wanted = (self.most.get() / PART).max(1);
-            match timeout(PATIENCE, nodes.take_calls(owner, self.most, wanted)).await {
-                Ok(Ok(Ok(more))) => {
+            match self.refill(nodes, owner).await {
+                Some(Ok(more)) => {
                     *taken = more.saturating_sub(1);
                     return Ok(());
                 }
-                Ok(Ok(Err(wait))) => return Err(refused(wait)),
-                Ok(Err(_)) | Err(_) => tracing::debug!("calls a minute are counted by this node alone"),
+                Some(Err(wait)) => return Err(refused(wait)),
+                None => tracing::debug!("calls a minute are counted by this node alone"),
             }
         }
         self.own.locked().take(self.most, seconds(), 1).map(drop).map_err(refused)
+    }
+
+    /// Takes calls from the database. `None`: it is away. The calls of a tenant wait for this one after the other, so one of
+    /// them finds out, and the others do not ask.
+    async fn refill(&self, nodes: &Nodes, owner: CallOwner) -> Option<Result<u32, Duration>> {
+        if nodes.is_database_away() {
+            return None;
+        }
+        let wanted = (self.most.get() / PART).max(1);
+        match timeout(PATIENCE, nodes.take_calls(owner, self.most, wanted)).await {
+            Ok(taken) => taken.ok(),
+            Err(_) => {
+                nodes.set_database_away(true);
+                None
+            }
+        }
     }
 }
 

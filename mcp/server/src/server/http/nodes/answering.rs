@@ -1,10 +1,10 @@
 //! Answers requests that other nodes (server processes with the same database) relay to this one, and applies the
 //! session changes that they announce.
 
-use super::Nodes;
 use super::message::{
-    AskedRequest, Claim, NodeMessage, Reply, SessionUpdate, received_headers, sent_headers,
+    Claim, Inability, NodeMessage, Reply, SentRequest, SessionUpdate, received_headers, sent_headers,
 };
+use super::{MessageLost, Nodes};
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::{Frame, Message};
 use crate::server::gate::Gate;
@@ -59,21 +59,28 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
     let handle = |from: String, message| match message {
         NodeMessage::Ask { id, request } => {
             let owner = CallOwner(request.owner);
-            if !server.has(owner, &request.claim) {
+            if !request.claim().is_some_and(|claim| server.has(owner, &claim)) {
                 return;
             }
-            let Some(holder) = server.access.holder_of(owner) else { return };
-            let key = (from, id);
+            let cannot = |from, why| {
+                nodes.send_soon(NodeMessage::Reply { to: from, id, number: 0, reply: Reply::Cannot(why) });
+            };
+            let Some(holder) = server.access.holder_of(owner) else {
+                return cannot(from, Inability::NoToken);
+            };
             let mut running = relays.locked();
-            if running.len() < MOST {
-                let relay = RelayedRequest { nodes: nodes.clone(), key: key.clone(), relays: relays.clone() };
-                let answering = relay.answer(server.clone(), gate.clone(), holder, request);
-                running.insert(key, tasks::spawn(TaskOwner::Connection, answering).abort_handle());
+            if running.len() >= MOST {
+                return cannot(from, Inability::Busy);
             }
+            let key = (from, id);
+            let (nodes, relays, sent) = (nodes.clone(), relays.clone(), 0);
+            let relay = RelayedRequest { nodes, key: key.clone(), relays, sent };
+            let answering = relay.answer(server.clone(), gate.clone(), holder, request);
+            running.insert(key, tasks::spawn(TaskOwner::Connection, answering).abort_handle());
         }
         NodeMessage::Find { id, owner, claim } => {
             if server.has(CallOwner(owner), &claim) {
-                nodes.send_soon(NodeMessage::Reply { to: from, id, reply: Reply::Alive });
+                nodes.send_soon(NodeMessage::Reply { to: from, id, number: 0, reply: Reply::Alive });
             }
         }
         NodeMessage::Left { id } => {
@@ -96,6 +103,8 @@ struct RelayedRequest {
     nodes: Arc<Nodes>,
     key: (String, u64),
     relays: Relays,
+    /// Parts of the answer that were sent.
+    sent: u64,
 }
 
 impl Drop for RelayedRequest {
@@ -106,11 +115,11 @@ impl Drop for RelayedRequest {
 
 impl RelayedRequest {
     async fn answer(
-        self,
+        mut self,
         server: Arc<HttpServer>,
         gate: Arc<Gate>,
         holder: Arc<TokenHolder>,
-        asked: AskedRequest,
+        asked: SentRequest,
     ) {
         let _in_flight = server.enter();
         let mut request = Request::new(Body::from(asked.body));
@@ -122,13 +131,15 @@ impl RelayedRequest {
         let response = loop {
             tokio::select! {
                 response = &mut answering => break response,
-                _ = alive.tick() => self.reply(Reply::Alive).await,
+                _ = alive.tick() => self.say_alive().await,
             }
         };
-        self.pass_on(response, alive).await;
+        // The other node finds out that a part is missing, or hears nothing more.
+        let _ = self.pass_on(response, alive).await;
     }
 
-    async fn pass_on(&self, response: Response, mut alive: Interval) {
+    /// Sends the answer, until a part of it is lost: the rest is of no use then.
+    async fn pass_on(&mut self, response: Response, mut alive: Interval) -> Result<(), MessageLost> {
         let (head, body) = response.into_parts();
         let (status, headers) = (head.status.as_u16(), sent_headers(&head.headers));
         if body.size_hint().exact().is_some() {
@@ -137,25 +148,34 @@ impl RelayedRequest {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             return self.reply(Reply::Whole { status, headers, text }).await;
         }
-        self.reply(Reply::Head { status, headers }).await;
+        self.reply(Reply::Head { status, headers }).await?;
         let mut pieces = body.into_data_stream();
         loop {
             tokio::select! {
                 piece = pieces.next() => match piece {
                     Some(Ok(piece)) => {
-                        self.reply(Reply::Text(String::from_utf8_lossy(&piece).into_owned())).await;
+                        self.reply(Reply::Text(String::from_utf8_lossy(&piece).into_owned())).await?;
                     }
-                    _ => break,
+                    // Without its end the body breaks at the other node, too.
+                    Some(Err(_)) => return Ok(()),
+                    None => break,
                 },
-                _ = alive.tick() => self.reply(Reply::Alive).await,
+                _ = alive.tick() => self.say_alive().await,
             }
         }
-        self.reply(Reply::Over).await;
+        self.reply(Reply::Over).await
     }
 
-    async fn reply(&self, reply: Reply) {
+    /// Says that this node works on the request. It may be lost: the next one comes soon.
+    async fn say_alive(&self) {
         let (to, id) = self.key.clone();
-        self.nodes.send(NodeMessage::Reply { to, id, reply }).await;
+        self.nodes.send(NodeMessage::Reply { to, id, number: self.sent, reply: Reply::Alive }).await;
+    }
+
+    async fn reply(&mut self, reply: Reply) -> Result<(), MessageLost> {
+        let ((to, id), number) = (self.key.clone(), self.sent);
+        self.sent += 1;
+        self.nodes.try_send(NodeMessage::Reply { to, id, number, reply }).await
     }
 }
 

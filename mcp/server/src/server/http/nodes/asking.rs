@@ -1,8 +1,8 @@
 //! Relays a client's request to the node (server process) that holds the task or waiting run it is about, and streams
 //! the answer of that node to the client.
 
-use super::Nodes;
-use super::message::{AskedRequest, NodeMessage, Reply, received_headers};
+use super::message::{AskedRequest, Inability, NodeMessage, Reply, received_headers};
+use super::{MessageLost, Nodes};
 use crate::server::http::reply;
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use axum::response::Response;
 use futures_util::stream::unfold;
 use ptc_base::sync::Locked;
 use std::collections::HashMap;
-use std::convert::Infallible;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,23 +36,61 @@ const SMALL: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct OpenAsks {
     next: AtomicU64,
-    replies: Mutex<HashMap<u64, OpenAsk>>,
+    asks: Mutex<HashMap<u64, OpenAsk>>,
 }
 
 /// Where the answer to a request goes.
 struct OpenAsk {
     /// The node that answers: the first that has said something. Several nodes can have a call that is over.
     node: Option<String>,
-    replies: mpsc::Sender<Reply>,
+    parts: mpsc::Sender<NumberedPart>,
 }
+
+/// A part of an answer, and how many went before it.
+type NumberedPart = (u64, Reply);
 
 impl OpenAsks {
     /// Passes on a part of an answer of a node. Parts of other nodes are dropped.
-    pub(super) fn pass_on(&self, from: String, id: u64, reply: Reply) {
-        let mut open = self.replies.locked();
+    pub(super) fn pass_on(&self, from: String, id: u64, part: NumberedPart) {
+        let mut open = self.asks.locked();
         let Some(ask) = open.get_mut(&id) else { return };
-        if *ask.node.get_or_insert_with(|| from.clone()) == from && ask.replies.try_send(reply).is_err() {
+        if *ask.node.get_or_insert_with(|| from.clone()) == from && ask.parts.try_send(part).is_err() {
             open.remove(&id);
+        }
+    }
+}
+
+/// The parts of an answer, in order.
+struct Parts {
+    received: mpsc::Receiver<NumberedPart>,
+    /// Number of the next one.
+    next: u64,
+}
+
+impl Parts {
+    /// The next part. `None`: nothing came within this time, or a part is missing, or this node was too slow for it.
+    async fn next(&mut self, within: Duration) -> Option<Reply> {
+        let (number, reply) = timeout(within, self.received.recv()).await.ok()??;
+        if number != self.next {
+            return None;
+        }
+        match reply {
+            Reply::Alive => {}
+            _ => self.next += 1,
+        }
+        Some(reply)
+    }
+
+    /// The text of a body, after its head. Ends after the last part; an error breaks the connection of the client, so that
+    /// it does not take a part of a body for the whole.
+    async fn text(&mut self) -> Option<io::Result<String>> {
+        loop {
+            match self.next(SILENCE).await {
+                Some(Reply::Text(text)) => return Some(Ok(text)),
+                Some(Reply::Alive) => {}
+                Some(Reply::Over) => return None,
+                _ => return Some(Err(io::Error::other("a part of the answer of another node is lost"))),
+            }
         }
     }
 }
@@ -61,13 +99,13 @@ impl OpenAsks {
 struct Ask {
     nodes: Arc<Nodes>,
     id: u64,
-    replies: mpsc::Receiver<Reply>,
+    parts: Parts,
     is_over: bool,
 }
 
 impl Drop for Ask {
     fn drop(&mut self) {
-        self.nodes.open.replies.locked().remove(&self.id);
+        self.nodes.open.asks.locked().remove(&self.id);
         if !self.is_over {
             self.nodes.send_soon(NodeMessage::Left { id: self.id });
         }
@@ -77,48 +115,75 @@ impl Drop for Ask {
 impl Nodes {
     fn begin_ask(self: &Arc<Nodes>) -> Option<Ask> {
         let id = self.open.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, replies) = mpsc::channel(MOST_PARTS);
-        let mut open = self.open.replies.locked();
+        let (sender, received) = mpsc::channel(MOST_PARTS);
+        let mut open = self.open.asks.locked();
         if open.len() >= MOST {
             return None;
         }
-        open.insert(id, OpenAsk { node: None, replies: sender });
-        Some(Ask { nodes: self.clone(), id, replies, is_over: false })
+        open.insert(id, OpenAsk { node: None, parts: sender });
+        Some(Ask { nodes: self.clone(), id, parts: Parts { received, next: 0 }, is_over: false })
     }
 
-    /// Lets the node that has what a request needs answer it. `None`: no node has said that it has it.
-    pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Option<Response> {
-        let mut ask = self.begin_ask()?;
-        if request.body.len() > SMALL {
-            let AskedRequest { owner, claim, .. } = request.clone();
-            self.send(NodeMessage::Find { id: ask.id, owner, claim }).await;
-            ask.first().await?;
+    /// Lets the node that has what a request needs answer it.
+    pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Asked {
+        let Some(mut ask) = self.begin_ask() else {
+            return Asked::Cannot(unavailable("too many requests wait for other nodes; ask again"));
+        };
+        match ask.begin(request).await {
+            Ok(Some(Reply::Cannot(why))) => {
+                ask.is_over = true;
+                Asked::Cannot(unavailable(match why {
+                    Inability::NoToken => {
+                        "the node that has the call does not know this token yet; ask again"
+                    }
+                    Inability::Busy => "the node that has the call answers too many others; ask again",
+                }))
+            }
+            Ok(Some(first)) => Asked::Answered(ask.response(first).await),
+            Ok(None) => Asked::Silence,
+            Err(MessageLost) => Asked::Cannot(unavailable("other nodes cannot be asked; ask again")),
         }
-        self.send(NodeMessage::Ask { id: ask.id, request: request.clone() }).await;
-        let first = ask.first().await?;
-        Some(ask.response(first).await)
     }
+}
+
+/// What has become of a request to other nodes.
+pub(in crate::server::http) enum Asked {
+    /// The node that has what it needs has answered, or has begun to.
+    Answered(Response),
+    /// A node has what it needs and cannot answer, or none can be asked: the answer if the store has nothing better.
+    Cannot(Response),
+    /// All were asked, and none has said that it has what the request needs.
+    Silence,
+}
+
+/// The answer when it is not known what another node would say.
+fn unavailable(why: &str) -> Response {
+    reply::retry_after(reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why), reply::SOON)
 }
 
 impl Ask {
     /// What the node says first that has what the request needs.
-    async fn first(&mut self) -> Option<Reply> {
-        timeout(TAKEN_WITHIN, self.replies.recv()).await.ok().flatten()
-    }
-
-    /// Nothing is to be cancelled any more.
-    fn end(mut self) {
-        self.is_over = true;
+    async fn begin(&mut self, request: &AskedRequest) -> Result<Option<Reply>, MessageLost> {
+        let (nodes, id) = (self.nodes.clone(), self.id);
+        if request.body.len() > SMALL {
+            let (owner, claim) = (request.owner, request.claim.clone());
+            nodes.try_send(NodeMessage::Find { id, owner, claim }).await?;
+            if self.parts.next(TAKEN_WITHIN).await.is_none() {
+                return Ok(None);
+            }
+        }
+        nodes.try_send(NodeMessage::Ask { id, request: request.sent() }).await?;
+        Ok(self.parts.next(TAKEN_WITHIN).await)
     }
 
     async fn response(mut self, first: Reply) -> Response {
         let mut reply = Some(first);
         let (status, headers, whole) = loop {
             match reply {
-                Some(Reply::Alive) => reply = timeout(SILENCE, self.replies.recv()).await.ok().flatten(),
+                Some(Reply::Alive) => reply = self.parts.next(SILENCE).await,
                 Some(Reply::Head { status, headers }) => break (status, headers, None),
                 Some(Reply::Whole { status, headers, text }) => break (status, headers, Some(text)),
-                _ => {
+                Some(Reply::Text(_) | Reply::Over | Reply::Cannot(_)) | None => {
                     let why = "the node that has the call does not answer any more";
                     return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
                 }
@@ -127,22 +192,70 @@ impl Ask {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         let headers = received_headers(headers);
         if let Some(text) = whole {
-            self.end();
+            self.is_over = true;
             return reply::relayed(status, headers, Body::from(text));
         }
-        let pieces = unfold(self, |mut ask| async move {
-            loop {
-                match timeout(SILENCE, ask.replies.recv()).await {
-                    Ok(Some(Reply::Text(text))) => return Some((Ok::<_, Infallible>(text), ask)),
-                    Ok(Some(Reply::Alive)) => {}
-                    Ok(Some(Reply::Over)) => {
-                        ask.end();
-                        return None;
-                    }
-                    _ => return None,
+        // Dropped with the body, and after an error.
+        let pieces = unfold(Some(self), |ask| async move {
+            let mut ask = ask?;
+            match ask.parts.text().await {
+                Some(Ok(text)) => Some((Ok(text), Some(ask))),
+                Some(Err(error)) => Some((Err(error), None)),
+                None => {
+                    ask.is_over = true;
+                    None
                 }
             }
         });
         reply::relayed(status, headers, Body::from_stream(pieces))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts of a body of which these parts come, and whether it ends well.
+    async fn body(parts: Vec<NumberedPart>) -> (String, bool) {
+        let (sender, received) = mpsc::channel(MOST_PARTS);
+        for part in parts {
+            sender.try_send(part).unwrap();
+        }
+        // As when this node was too slow.
+        drop(sender);
+        let (mut parts, mut whole) = (Parts { received, next: 1 }, String::new());
+        loop {
+            match parts.text().await {
+                Some(Ok(text)) => whole.push_str(&text),
+                Some(Err(_)) => return (whole, false),
+                None => return (whole, true),
+            }
+        }
+    }
+
+    fn text(text: &str) -> Reply {
+        Reply::Text(text.to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_with_a_part_that_is_lost_breaks() {
+        let good = vec![(1, text("a")), (2, Reply::Alive), (2, text("b")), (3, Reply::Over)];
+        assert_eq!(body(good).await, ("ab".to_owned(), true));
+        let lost: [Vec<NumberedPart>; 5] = [
+            vec![(1, text("a")), (3, Reply::Over)],
+            vec![(1, text("a")), (3, text("c")), (4, Reply::Over)],
+            vec![(1, text("a")), (3, Reply::Alive), (2, text("b")), (3, Reply::Over)],
+            vec![(1, text("a")), (2, Reply::Whole { status: 200, headers: Vec::new(), text: String::new() })],
+            vec![(1, text("a"))],
+        ];
+        for parts in lost {
+            assert_eq!(body(parts).await, ("a".to_owned(), false));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_of_a_node_that_says_nothing_more_breaks() {
+        let (_sender, received) = mpsc::channel(1);
+        assert!(Parts { received, next: 1 }.text().await.unwrap().is_err());
     }
 }

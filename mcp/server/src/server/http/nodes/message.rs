@@ -2,7 +2,7 @@
 //! and changes of sessions.
 
 use crate::protocol::log_level::LogLevel;
-use crate::protocol::{Message, Raw};
+use crate::protocol::{Frame, Message, Raw};
 use crate::tools::{CallOwner, lisp_run};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -21,17 +21,27 @@ pub(in crate::server::http) enum NodeMessage {
     /// The node that has this is to say so, before it gets a large request.
     Find { id: u64, owner: u64, claim: Claim },
     /// The node that has what this request needs is to answer it.
-    Ask { id: u64, request: AskedRequest },
-    /// A part of the answer to the request of a node.
-    Reply { to: String, id: u64, reply: Reply },
+    Ask { id: u64, request: SentRequest },
+    /// A part of the answer to the request of a node. Its number is how many parts went before, those that only say that
+    /// the node lives left out.
+    Reply { to: String, id: u64, number: u64, reply: Reply },
     /// The client of a request has gone.
     Left { id: u64 },
     /// Something about a session: the nodes that have it are to know.
     Session { owner: u64, session: String, update: SessionUpdate },
 }
 
+/// A request as it is sent. What it needs is not said: the node that answers reads that from the body, so that the body
+/// cannot be for something else.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::server::http) struct SentRequest {
+    pub(super) owner: u64,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
 /// A request that another node is to answer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(in crate::server::http) struct AskedRequest {
     pub(in crate::server::http) owner: u64,
     pub(in crate::server::http) claim: Claim,
@@ -53,6 +63,8 @@ pub(in crate::server::http) enum Claim {
 pub(in crate::server::http) enum Reply {
     /// The node has what the request needs, and works on it.
     Alive,
+    /// The node has what the request needs, and cannot answer.
+    Cannot(Inability),
     /// An answer that is no stream.
     Whole { status: u16, headers: Vec<(String, String)>, text: String },
     /// Status and headers.
@@ -61,6 +73,15 @@ pub(in crate::server::http) enum Reply {
     Text(String),
     /// The body is over.
     Over,
+}
+
+/// Why a node that has what a request needs cannot answer it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::server::http) enum Inability {
+    /// It has not seen a token of this owner since it started, or not since the last one expired.
+    NoToken,
+    /// It answers too many requests of other nodes.
+    Busy,
 }
 
 /// Something about a session.
@@ -107,6 +128,19 @@ impl AskedRequest {
     ) -> Option<AskedRequest> {
         let body = String::from_utf8(body.to_vec()).ok()?;
         Some(AskedRequest { owner: owner.0, claim, headers: sent_headers(headers), body })
+    }
+
+    /// The request as it is sent.
+    pub(super) fn sent(&self) -> SentRequest {
+        SentRequest { owner: self.owner, headers: self.headers.clone(), body: self.body.clone() }
+    }
+}
+
+impl SentRequest {
+    /// What it needs, if it needs something that one node has.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        let mut frame = Frame::default();
+        Claim::of(&frame.read(self.body.as_bytes()).ok()?)
     }
 }
 

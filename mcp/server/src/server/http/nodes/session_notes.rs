@@ -55,12 +55,12 @@ fn now() -> u64 {
 impl Nodes {
     /// The id of a new session; `None` without the key of all nodes.
     pub(in crate::server::http) fn sign(&self, session: &SignedSession) -> Option<String> {
-        Some(session.signed(self.key.get()?))
+        Some(session.signed(self.session_key()?))
     }
 
     /// The session with this id, if a node of this database has made it.
     pub(in crate::server::http) fn read_id(&self, id: &str) -> Option<SignedSession> {
-        SignedSession::read(self.key.get()?, id)
+        SignedSession::read(self.session_key()?, id)
     }
 
     /// What has changed in a session. A database that does not answer knows of no change.

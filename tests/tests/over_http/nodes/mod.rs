@@ -1,0 +1,7 @@
+//! What nodes with one database do when the database, a node or a message fails, or is hostile. PostgreSQL has to be
+//! installed.
+
+mod lost_parts;
+mod no_token;
+mod standing_still;
+mod strangers;
