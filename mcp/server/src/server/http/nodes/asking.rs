@@ -2,7 +2,7 @@
 //! the answer of that node to the client.
 
 use super::Nodes;
-use super::message::{AskedRequest, NodeMessage, Reply, received_headers};
+use super::message::{AskedRequest, Claim, NodeMessage, Reply, received_headers};
 use crate::server::http::reply;
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -89,7 +89,8 @@ impl Nodes {
     /// Lets the node that has what a request needs answer it. `None`: no node has said that it has it.
     pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Option<Response> {
         let mut ask = self.begin_ask()?;
-        if request.body.len() > SMALL {
+        // A request that a silent node reads late would use up its state.
+        if request.body.len() > SMALL || matches!(request.claim, Claim::State(_)) {
             let AskedRequest { owner, claim, .. } = request.clone();
             self.send(NodeMessage::Find { id: ask.id, owner, claim }).await;
             ask.first().await?;
