@@ -43,7 +43,7 @@ impl Nodes {
 }
 
 /// The messages of an answer.
-fn messages(answer: &Answer) -> Vec<Value> {
+pub(crate) fn messages(answer: &Answer) -> Vec<Value> {
     match answer.header("content-type") {
         Some("text/event-stream") => answer.events(),
         _ => vec![answer.json()],
@@ -51,7 +51,7 @@ fn messages(answer: &Answer) -> Vec<Value> {
 }
 
 /// The result of a request of this session at this node.
-fn request(node: &WebServer, client: &mut SessionClient, method: &str, params: Value) -> Value {
+pub(crate) fn request(node: &WebServer, client: &mut SessionClient, method: &str, params: Value) -> Value {
     let body = client.body(method, params);
     let answer = node.ask("POST", &client.headers(), &body);
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -62,7 +62,7 @@ fn eval(node: &WebServer, client: &mut SessionClient, text: &str) -> String {
     text_of(&request(node, client, "tools/call", program(text))["result"])
 }
 
-fn offering(node: &WebServer, version: &str) -> SessionClient {
+pub(crate) fn offering(node: &WebServer, version: &str) -> SessionClient {
     SessionClient::offering(node, version, &json!({ "elicitation": {} }), &[])
 }
 
@@ -226,7 +226,13 @@ fn the_level_of_log_messages_is_that_of_every_node() {
 }
 
 /// A stateless request.
-fn stateless(node: &WebServer, method: &str, name: &str, params: Value, capabilities: Value) -> Value {
+pub(crate) fn stateless(
+    node: &WebServer,
+    method: &str,
+    name: &str,
+    params: Value,
+    capabilities: Value,
+) -> Value {
     let params = stateless_params(params, capabilities);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let headers = stateless_headers(method, name);

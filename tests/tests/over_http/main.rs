@@ -18,3 +18,4 @@ mod page;
 mod policy_matrix;
 mod secrets_http;
 mod shared_counts;
+mod tasks_of_nodes;
