@@ -371,6 +371,7 @@ impl DetachedRuns {
         let offered = Offered { elicitation: offered.0, roots: offered.1, urls: offered.2 };
         // Names of questions are never used again.
         let call = InputRequiredCall::vacant(&format!("question-{:x}", now_ms()));
+        let has_ended = end.is_some();
         let end = match (end, &run) {
             (Some(end), _) => Some(end.into()),
             (None, None) => Some(failed("the server ended while the call was under way")),
@@ -381,6 +382,16 @@ impl DetachedRuns {
             (None, Some(_)) => None,
         };
         let is_over = end.is_some();
+        let was_claimed = run.as_ref().filter(|_| !has_ended).map(|(run, _)| run.clone());
+        let release = || {
+            if let (Some(store), Some(run)) = (&self.store, &was_claimed) {
+                store.release(run);
+            }
+        };
+        if is_over {
+            // `ptc runs resume` may go on with it.
+            release();
+        }
         let handle = self.make(NewRun {
             id,
             owner: CallOwner(owner),
@@ -396,9 +407,7 @@ impl DetachedRuns {
         })?;
         if let Err(refused) = self.insert(&handle, left) {
             tracing::warn!("a stored task is not taken in: {}", refused.message());
-            if let (Some(store), Some((run, _)), false) = (&self.store, &run, is_over) {
-                store.release(run);
-            }
+            release();
             return None;
         }
         let (run, memo) = run?;
@@ -414,6 +423,7 @@ impl DetachedRuns {
             }
             let Some(job) = handler.resume(&handle.tool, &run, &memo, handle.owner) else {
                 handle.ended(None);
+                self.store.iter().for_each(|store| store.release(&run));
                 continue;
             };
             call.detach_to(&handle);
