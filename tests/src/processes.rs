@@ -67,6 +67,19 @@ pub fn signal(id: u32, name: &str) {
     assert!(sent.success(), "no process {id}");
 }
 
+/// Stops a process (SIGSTOP), and waits until all of its threads stand still.
+pub fn stand_still(id: u32) {
+    signal(id, "STOP");
+    let is_stopped = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        text.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('T'))
+    };
+    eventually("it stands still", || {
+        let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+        threads.filter_map(Result::ok).all(is_stopped)
+    });
+}
+
 /// Waits until the condition holds; fails after [`crate::PATIENCE`].
 pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;

@@ -204,7 +204,11 @@ impl Runtime {
         let Some(durable) = self.broker().durable() else {
             return Err(RecordingError::new("this runtime has no stored runs"));
         };
-        let TakenRun { journal, log } = durable.take(run).await?;
+        let TakenRun { journal, mut log } = durable.take(run).await?;
+        if options.keep.is_some() {
+            // It may end before it is asked for.
+            log.retain();
+        }
         let recording = Arc::new(journal);
         let header = recording.header();
         if header.language != Language::Lisp {

@@ -43,7 +43,7 @@ impl Nodes {
 }
 
 /// The messages of an answer.
-fn messages(answer: &Answer) -> Vec<Value> {
+pub(crate) fn messages(answer: &Answer) -> Vec<Value> {
     match answer.header("content-type") {
         Some("text/event-stream") => answer.events(),
         _ => vec![answer.json()],
@@ -231,7 +231,13 @@ fn the_level_of_log_messages_is_that_of_every_node() {
 }
 
 /// A stateless request.
-fn stateless(node: &WebServer, method: &str, name: &str, params: Value, capabilities: Value) -> Value {
+pub(crate) fn stateless(
+    node: &WebServer,
+    method: &str,
+    name: &str,
+    params: Value,
+    capabilities: Value,
+) -> Value {
     let params = stateless_params(params, capabilities);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let headers = stateless_headers(method, name);

@@ -19,3 +19,4 @@ mod page;
 mod policy_matrix;
 mod secrets_http;
 mod shared_counts;
+mod tasks_of_nodes;

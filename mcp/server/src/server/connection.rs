@@ -69,7 +69,7 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let parked = ParkedCalls::new(gate.parking());
+        let parked = ParkedCalls::new(gate.parking(), None);
         let (owner, tenant) = (CallOwner::default(), gate.tenant(TenantLimits::ALL));
         let mut calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
         calls.follows_tasks = true;

@@ -103,6 +103,31 @@ pub enum TaskSupport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallOwner(pub u64);
 
+impl CallOwner {
+    /// Marks owners that an issuer names, so that no token of this server has the same one.
+    const OF_ISSUER: u64 = 1 << 63;
+
+    /// The owner of what is begun with a token of this server, by the digest of the token.
+    pub(crate) fn of_token(digest: &[u8; 32]) -> CallOwner {
+        CallOwner(first(digest) & !CallOwner::OF_ISSUER)
+    }
+
+    /// The owner that an issuer names, by a digest of that name.
+    pub(crate) fn of_issuer(digest: &[u8; 32]) -> CallOwner {
+        CallOwner(first(digest) | CallOwner::OF_ISSUER)
+    }
+
+    /// True for an owner that an issuer names.
+    pub(crate) fn is_of_issuer(self) -> bool {
+        self.0 & CallOwner::OF_ISSUER != 0
+    }
+}
+
+/// The first bytes of a digest.
+fn first(digest: &[u8; 32]) -> u64 {
+    digest[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 impl fmt::Display for CallOwner {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:016x}", self.0)

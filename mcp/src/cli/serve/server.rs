@@ -22,7 +22,7 @@ use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::observe::CallRecorder;
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::http::{Access, Handlers, HttpListener};
-use ptc_server::server::{DetachedRuns, Gate, Handler, stdio};
+use ptc_server::server::{DetachedRuns, Gate, Handler, TakeEnded, stdio};
 use ptc_server::tools::lisp_eval::Evaluator;
 use ptc_server::tools::session::StoreAccess;
 use ptc_server::tools::{Facts, execute_program, lisp_debug, lisp_run, lisp_task, proxy, session};
@@ -207,7 +207,8 @@ impl<'a> ServerBuilder<'a> {
         }
         entrance.announce(args.is_page)?;
         let Entrance { http, stop, .. } = entrance;
-        let questions = match booted.runtime.broker().durable().filter(|runs| runs.is_shared()) {
+        let nodes = booted.runtime.broker().durable().filter(|runs| runs.is_shared());
+        let questions = match nodes {
             Some(nodes) => Some(ApprovalList::in_database(nodes.clone())),
             None => files::state_folder().map(|state| ApprovalList::below(&state)),
         };
@@ -215,7 +216,11 @@ impl<'a> ServerBuilder<'a> {
         let (handler, longest) = (Arc::new(handler), settings.longest());
         // Clients may ask for them at once.
         let detached = toolset.detached.clone();
-        let unfinished = detached.load(args.resumes()?).await;
+        let access = http.as_ref().map(|(_, access)| access);
+        let is_gone = |owner| access.is_some_and(|access| access.is_gone(owner));
+        // Without HTTP no request asks other nodes.
+        let ended = if nodes.is_some() && is_http { TakeEnded::OnDemand } else { TakeEnded::AtStart };
+        let unfinished = detached.load(args.resumes()?, ended, is_gone).await;
         let resuming = handler.clone();
         let runs = booted.runtime.broker().durable().cloned();
         let asked = async {

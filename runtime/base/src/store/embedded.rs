@@ -1,7 +1,7 @@
 //! Implements the store for persistent state in one file, with an embedded database and durable transactions. One
 //! process has it at a time.
 
-use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::files;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
@@ -235,6 +235,14 @@ fn appended(
     Ok(())
 }
 
+/// Writes a value, whatever version it has.
+fn noted(transaction: &WriteTransaction, note: &LogNote) -> Result<(), StoreError> {
+    let mut values = table(transaction.open_table(VALUES))?;
+    let last = values.get(&*note.key).map_err(unavailable)?.map_or(0, |found| found.value().0);
+    values.insert(&*note.key, (last + 1, note.value.as_deref())).map_err(unavailable)?;
+    Ok(())
+}
+
 #[async_trait::async_trait]
 impl Store for EmbeddedStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
@@ -312,23 +320,36 @@ impl Store for EmbeddedStore {
         self.change(move |transaction| leased(transaction, &log, &holder, time, false)).await
     }
 
-    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<Vec<Lease>, StoreError> {
         let leases = leases.to_owned();
         let write = move |transaction: &WriteTransaction| {
             let mut table = table(transaction.open_table(LEASES))?;
+            let mut lost = Vec::new();
             for lease in leases {
                 let held = table.get(&*lease.name).map_err(unavailable)?;
                 let held = held.map(|held| (held.value().0.to_owned(), held.value().1));
-                if let Some((holder, epoch)) = held.filter(|(_, epoch)| *epoch == lease.epoch) {
-                    table.insert(&*lease.name, (&*holder, epoch, end_of(time))).map_err(unavailable)?;
+                match held.filter(|(_, epoch)| *epoch == lease.epoch) {
+                    Some((holder, epoch)) => {
+                        table.insert(&*lease.name, (&*holder, epoch, end_of(time))).map_err(unavailable)?;
+                    }
+                    None => lost.push(lease),
                 }
             }
-            Ok(())
+            Ok(lost)
         };
         self.on_thread(|database| written(database, write)).await
     }
 
-    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        let write = move |transaction: &WriteTransaction| {
+            must_hold(transaction, &lease)?;
+            noted(transaction, &note)
+        };
+        self.change(write).await
+    }
+
+    async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
         let lease = lease.clone();
         let write = move |transaction: &WriteTransaction| {
             must_hold(transaction, &lease)?;
@@ -336,7 +357,7 @@ impl Store for EmbeddedStore {
             logs.retain_in((&*lease.name, 0)..=(&*lease.name, u64::MAX), |_, _| false)
                 .map_err(unavailable)?;
             table(transaction.open_table(LEASES))?.remove(&*lease.name).map_err(unavailable)?;
-            Ok(())
+            note.map_or(Ok(()), |note| noted(transaction, &note))
         };
         self.change(write).await
     }

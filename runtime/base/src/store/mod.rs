@@ -47,6 +47,15 @@ pub struct Lease {
     pub epoch: u64,
 }
 
+/// A value that goes with a log: only the holder of the log's lease writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogNote {
+    /// Its key, among those of all values.
+    pub key: String,
+    /// The value; `None` removes it.
+    pub value: Option<Vec<u8>>,
+}
+
 /// A log of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogName {
@@ -140,11 +149,14 @@ pub trait Store: Send + Sync {
     /// or there is no such log.
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError>;
 
-    /// Makes leases last for this time from now on. A lease that is lost stays lost.
-    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError>;
+    /// Makes leases last for this time from now on. A lease that is lost stays lost: returns those.
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<Vec<Lease>, StoreError>;
 
-    /// Removes the log of a lease.
-    async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
+    /// Writes a value, whatever version it has, if the lease is not lost: both are one step.
+    async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError>;
+
+    /// Removes the log of a lease, and writes its last note: both, or nothing.
+    async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError>;
 
     /// Keys that begin so, from this one on, with their values, sorted.
     async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError>;

@@ -1,7 +1,7 @@
 //! Tests the behavior that every implementation of [`Store`] (versioned values, logs, leases, locks) must have, whether
 //! in a file or in PostgreSQL.
 
-use super::{Entry, LogName, Store, StoreError};
+use super::{Entry, LogName, LogNote, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ pub(crate) async fn all(open: impl Fn() -> Arc<dyn Store>) {
     values(&*open()).await;
     logs(&*open()).await;
     fences(&*open()).await;
+    notes(&*open()).await;
     locks(open()).await;
     changes(&*open()).await;
     messages(&*open()).await;
@@ -74,7 +75,7 @@ async fn logs(store: &dyn Store) {
     let named = |name: &str| LogName { name: name.to_owned(), holder: Some("me".to_owned()) };
     assert_eq!(store.logs("log").await.unwrap(), [named("log"), named("log2")]);
     store.append(&other, 0, vec![vec![0; 2 << 20]]).await.unwrap();
-    store.remove(&lease).await.unwrap();
+    store.remove(&lease, None).await.unwrap();
     assert!(store.read_from("log", 0).await.unwrap().is_empty());
     assert_eq!(store.read_from("log2", 0).await.unwrap().len(), 1);
 }
@@ -89,14 +90,38 @@ async fn fences(store: &dyn Store) {
     assert_eq!(store.begin("run", "a", LONG, vec![b"late".to_vec()]).await.unwrap(), None);
     assert!(theirs.epoch > mine.epoch);
     assert_eq!(store.append(&mine, 0, vec![b"late".to_vec()]).await, Err(StoreError::LeaseLost));
-    assert_eq!(store.remove(&mine).await, Err(StoreError::LeaseLost));
+    assert_eq!(store.remove(&mine, None).await, Err(StoreError::LeaseLost));
     store.append(&theirs, 0, vec![b"x".to_vec()]).await.unwrap();
     // A lease is renewed by its epoch: one that is lost stays lost.
-    store.renew(std::slice::from_ref(&mine), LONG).await.unwrap();
+    assert_eq!(store.renew(std::slice::from_ref(&mine), LONG).await.unwrap(), std::slice::from_ref(&mine));
     assert_eq!(store.lease("run", "b", Duration::ZERO).await.unwrap().unwrap(), theirs);
     assert_eq!(store.logs("run").await.unwrap(), [LogName { name: "run".to_owned(), holder: None }]);
-    store.renew(&[theirs, mine], LONG).await.unwrap();
+    assert_eq!(store.renew(&[theirs, mine.clone()], LONG).await.unwrap(), [mine]);
     assert_eq!(store.lease("run", "a", LONG).await.unwrap(), None);
+}
+
+async fn notes(store: &dyn Store) {
+    let note = |value: Option<&[u8]>| LogNote { key: "n/a".to_owned(), value: value.map(<[u8]>::to_vec) };
+    let value = async || store.get("n/a").await.unwrap().map(|entry| entry.value);
+    let mine = store.begin("noted", "a", Duration::ZERO, vec![b"a".to_vec()]).await.unwrap().unwrap();
+    store.note(&mine, note(Some(b"1"))).await.unwrap();
+    store.note(&mine, note(Some(b"2"))).await.unwrap();
+    assert_eq!(value().await.as_deref(), Some(&b"2"[..]));
+    // A holder that has lost its lease writes no note, with or without the end of the log.
+    let theirs = store.lease("noted", "b", LONG).await.unwrap().unwrap();
+    assert_eq!(store.note(&mine, note(Some(b"late"))).await, Err(StoreError::LeaseLost));
+    assert_eq!(store.remove(&mine, Some(note(Some(b"late")))).await, Err(StoreError::LeaseLost));
+    assert_eq!(value().await.as_deref(), Some(&b"2"[..]));
+    store.note(&theirs, note(None)).await.unwrap();
+    assert_eq!(value().await, None);
+    store.remove(&theirs, Some(note(Some(b"end")))).await.unwrap();
+    assert_eq!(value().await.as_deref(), Some(&b"end"[..]));
+    assert!(store.read_from("noted", 0).await.unwrap().is_empty());
+    assert_eq!(store.note(&theirs, note(Some(b"late"))).await, Err(StoreError::LeaseLost));
+    assert_eq!(value().await.as_deref(), Some(&b"end"[..]));
+    // It is a value like all others.
+    let version = store.get("n/a").await.unwrap().unwrap().version;
+    assert!(store.put("n/a", version, None).await.unwrap().is_some());
 }
 
 async fn locks(store: Arc<dyn Store>) {

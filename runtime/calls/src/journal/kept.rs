@@ -14,6 +14,15 @@ pub struct Keepable(Arc<Mutex<Option<oneshot::Sender<Arc<RunJournal>>>>>);
 /// Keeps one run.
 pub struct RunKeeper(oneshot::Receiver<Arc<RunJournal>>);
 
+/// A run that stays stored when it ends.
+#[derive(Clone, Debug)]
+pub struct DurableRun {
+    /// Its name.
+    pub name: Arc<str>,
+    /// False: the store is away; the run is stored when that is back.
+    pub is_stored: bool,
+}
+
 impl fmt::Debug for Keepable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Keepable")
@@ -44,11 +53,12 @@ impl Keepable {
 
 impl RunKeeper {
     /// Stores the run as it is, and everything that it does from now on. What is stored stays until
-    /// [`super::DurableRuns::forget`]. Returns its name once it is stored; `None` for a run that is over, that has no
-    /// journal, or that cannot be stored.
-    pub async fn keep(self) -> Option<Arc<str>> {
+    /// [`super::DurableRuns::conclude`]. Returns the run once it is stored, or the store has been away for long; `None` for
+    /// a run that is over or has no journal.
+    pub async fn keep(self) -> Option<DurableRun> {
         // A run that ends before it begins drops what it was given.
         let (name, stored) = self.0.await.ok()?.keep()?;
-        stored.done().await.ok().map(|()| name)
+        let is_stored = stored.done().await.is_ok();
+        Some(DurableRun { name, is_stored })
     }
 }

@@ -28,7 +28,7 @@ pub use answer::{Answer, Content, raw_json};
 pub use compare::{Difference, OutcomePart, differences};
 pub use durable::TakenRun;
 pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
-pub use kept::{Keepable, RunKeeper};
+pub use kept::{DurableRun, Keepable, RunKeeper};
 pub use record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, Language, OutcomeRecord, PreludeRecord, Record,
     ServerRecord, TaskRecord, WaitRecord,

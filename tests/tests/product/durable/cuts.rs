@@ -2,7 +2,7 @@
 //! twice, loses no answer, and ends as if nothing had happened.
 
 use proptest::prelude::*;
-use ptc_base::store::{Entry, Lease, LogName, Store, StoreError, StoreLock};
+use ptc_base::store::{Entry, Lease, LogName, LogNote, Store, StoreError, StoreLock};
 use ptc_calls::journal::{DurableRuns, InDoubt, RunHolder};
 use ptc_calls::options::RunOptions;
 use ptc_calls::{Effect, HostTool, Limits, Outcome};
@@ -55,7 +55,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn renew(&self, _: &[Lease], _: Duration) -> Result<(), StoreError> {
+    async fn renew(&self, _: &[Lease], _: Duration) -> Result<Vec<Lease>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn note(&self, _: &Lease, _: LogNote) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -67,7 +71,7 @@ impl Store for MemoryStore {
         Ok(Some(Lease { name: log.into(), epoch: 1 }))
     }
 
-    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn remove(&self, lease: &Lease, _: Option<LogNote>) -> Result<(), StoreError> {
         let log = self.logs.lock().unwrap().remove(&*lease.name);
         self.removed.lock().unwrap().extend(log);
         Ok(())

@@ -1,10 +1,12 @@
 //! Processes that share their runs in a database, where PostgreSQL is installed.
 
 use super::kills::World;
+use super::tasks::{ask, begin, hang, reached};
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::postgres::Database;
-use ptc_tests::serve::Server;
+use ptc_tests::serve::{Server, text_of};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 /// The least that is possible.
 const LEASE: &str = "1s";
@@ -114,4 +116,54 @@ fn without_patience_calls_fail_while_the_database_is_away_and_reads_go_on() {
     database.run();
     while server.text("(:reason (tool/call 'count/write {:k 4}))") == ":state_unavailable" {}
     assert_eq!(world.calls(), "write 1\nread 2\nwrite 4\n");
+}
+
+#[test]
+fn a_task_that_was_cancelled_while_the_database_was_away_stays_so() {
+    let Some(mut database) = Database::start() else { return };
+    let world = world(&database);
+    hang(&world, "read 1");
+    let mut server = serve(&world);
+    let task = begin(&mut server, "[(tool/call 'count/read {:k 1}) (tool/call! 'count/write {:k 2})]");
+    reached(&world, "read 1");
+    database.stop();
+    let named = json!({ "taskId": task });
+    let (cancel, later) = (server.begin("tasks/cancel", named.clone()), server.begin("ping", json!({})));
+    let mut answers = Vec::new();
+    while !answers.iter().any(|answer: &serde_json::Value| answer["id"] == later) {
+        answers.push(server.receive());
+    }
+    database.run();
+    while !answers.iter().any(|answer| answer["id"] == cancel) {
+        answers.push(server.receive());
+    }
+    let cancelled = answers.iter().find(|answer| answer["id"] == cancel).unwrap();
+    assert_eq!(cancelled["result"]["status"], "cancelled", "{cancelled}");
+    server.terminate();
+    std::fs::remove_file(world.path("log.hang")).unwrap();
+    let mut server = serve(&world);
+    let state = ask(&mut server, "tasks/get", named);
+    assert_eq!(state["result"]["status"], "cancelled", "{state}");
+    assert!(world.list().is_empty());
+    assert_eq!(world.calls(), "read 1\n");
+}
+
+#[test]
+fn a_task_that_ended_while_the_database_was_away_does_not_run_again() {
+    let Some(mut database) = Database::start() else { return };
+    let world = world(&database);
+    hang(&world, "read 1");
+    let mut server = serve_with(&world, &["--upstream-call-timeout", "1s"]);
+    let program = "[(:reason (tool/call 'count/read {:k 1})) (tool/call! 'count/read {:k 2})]";
+    let task = begin(&mut server, program);
+    reached(&world, "read 1");
+    database.stop();
+    reached(&world, "read 2");
+    let id = server.begin("tasks/result", json!({ "taskId": task }));
+    database.run();
+    let answer = server.receive();
+    assert_eq!((&answer["id"], &*text_of(&answer["result"])), (&json!(id), "[:timeout 2]"), "{answer}");
+    server.terminate();
+    assert!(world.list().is_empty());
+    assert_eq!(world.calls(), "read 1\nread 2\n");
 }

@@ -6,7 +6,7 @@ use ptc_tests::serve::{Server, text_of};
 use serde_json::{Value, json};
 
 /// The answer to a request; notifications are left out.
-fn ask(server: &mut Server, method: &str, params: Value) -> Value {
+pub(super) fn ask(server: &mut Server, method: &str, params: Value) -> Value {
     let id = server.begin(method, params);
     loop {
         let answer = server.receive();
@@ -17,7 +17,7 @@ fn ask(server: &mut Server, method: &str, params: Value) -> Value {
 }
 
 /// Begins a task, and returns its id.
-fn begin(server: &mut Server, program: &str) -> String {
+pub(super) fn begin(server: &mut Server, program: &str) -> String {
     let params = json!({ "name": "lisp_eval", "arguments": { "program": program }, "task": {} });
     let answer = ask(server, "tools/call", params);
     answer["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
@@ -27,11 +27,11 @@ fn result(server: &mut Server, task: &str) -> Value {
     ask(server, "tasks/result", json!({ "taskId": task }))
 }
 
-fn hang(world: &World, call: &str) {
+pub(super) fn hang(world: &World, call: &str) {
     std::fs::write(world.path("log.hang"), call).unwrap();
 }
 
-fn reached(world: &World, call: &str) {
+pub(super) fn reached(world: &World, call: &str) {
     eventually(call, || world.calls().ends_with(&format!("{call}\n")));
 }
 

@@ -1,7 +1,7 @@
 //! Decides which tool calls outlive their request, as MCP tasks or under a `run_id` that the client polls, and answers
 //! the client's `tasks/…` requests about them. It knows both versions of MCP tasks.
 
-use super::awaited::AwaitedReply;
+use super::awaited::{AwaitedReply, cannot_cancel};
 use super::run::{DetachedRun, HandleKind};
 use super::table::{DetachedRuns, Handle};
 use super::wire::{self, declares_tasks};
@@ -157,12 +157,8 @@ impl DetachedRuns {
             "tasks/cancel" => {
                 let run = self.named(owner, params)?;
                 match run.cancel() {
-                    true => Ok(TaskReply::Await(run, AwaitedReply::State)),
-                    false => {
-                        let status = run.last_status().name();
-                        let why = format!("Cannot cancel task: already in terminal status '{status}'");
-                        Err(RpcError::new(ErrorCode::InvalidParams, why))
-                    }
+                    true => Ok(TaskReply::Await(run, AwaitedReply::Cancelled)),
+                    false => Err(cannot_cancel(run.view().status)),
                 }
             }
             "tasks/list" if self.limits.knows_clients => self.list(owner, params.cursor),

@@ -102,8 +102,10 @@ struct State {
     version: u64,
     asked: Vec<ClientQuestion>,
     end: Option<End>,
-    /// The end is stored, or cannot be: clients see it.
+    /// Clients see the end. It is stored then, but for that of a defect, and where nothing is stored.
     is_settled: bool,
+    /// The end is a defect of this process, and none of the call.
+    is_defect: bool,
     cancel: Option<Cancel>,
     /// The ticket of the call, for its record.
     ticket: Option<Ticket>,
@@ -112,6 +114,8 @@ struct State {
     stored: Option<(Arc<str>, String)>,
     /// It is no longer in the table, and not to be stored again.
     is_forgotten: bool,
+    /// Another process has it.
+    is_elsewhere: bool,
     /// The request that asks its questions.
     asker: Weak<()>,
 }
@@ -179,12 +183,14 @@ impl DetachedRun {
                 version: 1,
                 asked: Vec::new(),
                 is_settled: end.is_some(),
+                is_defect: false,
                 end,
                 cancel: None,
                 ticket,
                 watchers: Vec::new(),
                 stored: None,
                 is_forgotten: false,
+                is_elsewhere: false,
                 asker: Weak::new(),
             }),
         })
@@ -225,12 +231,18 @@ impl DetachedRun {
         self.lock().is_settled
     }
 
-    /// The status that it has or will have.
-    pub(super) fn last_status(&self) -> Status {
-        self.lock().end.as_ref().map_or(Status::Working, |end| self.status_of(end))
+    /// True when no other process can have another end of it.
+    pub(super) fn has_lasting_end(&self) -> bool {
+        let state = self.lock();
+        state.is_settled && !state.is_defect
     }
 
-    /// Its end is stored, or cannot be.
+    /// True when another process has it.
+    pub(in crate::server) fn is_elsewhere(&self) -> bool {
+        self.lock().is_elsewhere
+    }
+
+    /// Shows its end to clients.
     pub(super) fn settle(&self) {
         self.change(|state| state.is_settled = true);
     }
@@ -277,10 +289,11 @@ impl DetachedRun {
         self.offered
     }
 
-    /// What is to be stored of it.
-    pub(super) fn stored(&self) -> StoredHandle {
+    /// What is to be stored of it, with its end or as it is for clients.
+    pub(super) fn stored(&self, with_end: bool) -> StoredHandle {
         let state = self.lock();
-        StoredHandle::new(self, state.updated_ms, state.end.as_ref(), state.stored.as_ref())
+        let end = state.end.as_ref().filter(|_| with_end || state.is_settled);
+        StoredHandle::new(self, state.updated_ms, end, state.stored.as_ref())
     }
 
     /// Name of the stored run.
@@ -345,14 +358,16 @@ impl DetachedRun {
         true
     }
 
-    /// Stops it for its client, for good. Returns false if it has ended.
+    /// Stops it for its client, for good. Returns false if clients have seen that it has ended; otherwise they are to wait
+    /// for its end, which may be another one that is still to be stored.
     pub(super) fn cancel(&self) -> bool {
         let mut cancel = None;
-        let ended = self.end(End::Cancelled, |state| cancel = state.cancel.take());
+        let was_over = self.is_over();
+        self.end(End::Cancelled, |state| cancel = state.cancel.take());
         if let Some(cancel) = cancel {
             cancel();
         }
-        ended
+        !was_over
     }
 
     /// Stops it without a trace: its time is over, or its owner has gone.
@@ -362,6 +377,18 @@ impl DetachedRun {
             state.is_forgotten = true;
             state.cancel.take()
         };
+        if let Some(cancel) = cancel {
+            cancel();
+        }
+    }
+
+    /// Another process has it: stops what this one does for it, and says so to those who wait.
+    pub(super) fn leave(&self) {
+        let mut cancel = None;
+        self.change(|state| {
+            (state.is_elsewhere, state.is_forgotten) = (true, true);
+            cancel = state.cancel.take();
+        });
         if let Some(cancel) = cancel {
             cancel();
         }
@@ -390,27 +417,26 @@ impl DetachedRun {
         self.end(end, |_| {});
     }
 
-    /// Sets the end, unless there is one. Returns true if it is the first.
-    fn end(&self, end: End, also: impl FnOnce(&mut State)) -> bool {
+    /// Sets the end, unless there is one.
+    fn end(&self, end: End, also: impl FnOnce(&mut State)) {
         let is_defect = matches!(end, End::Error(_));
         {
             let mut state = self.lock();
-            if state.end.is_some() {
-                return false;
+            if state.end.is_some() || state.is_elsewhere {
+                return;
             }
-            state.end = Some(end);
+            (state.end, state.is_defect) = (Some(end), is_defect);
             also(&mut state);
             state.asked.clear();
             // What stops it is of no use any more.
             state.cancel = None;
         }
-        // A client that has seen the end sees no other one later, also after a crash.
+        // A client that has seen the end sees no other one later, also after a crash: it is stored first.
         // A defect is none of the run: another process may go on with what is stored.
         let is_stored_first = !is_defect && self.table.upgrade().is_some_and(|table| table.ended(self));
         if !is_stored_first {
             self.settle();
         }
-        true
     }
 
     /// Changes the state, and notifies those who watch.

@@ -7,19 +7,24 @@ use crate::protocol::{ErrorCode, RpcError};
 use crate::server::handler::Handler;
 use crate::server::input_required::{InputRequiredCall, InputRequiredReporter};
 use crate::tools::{CallOwner, Started};
+use ptc_base::store::{LogNote, StoreError};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::asker::ClientIdentity;
-use ptc_calls::journal::DurableRuns;
+use ptc_calls::journal::{DurableRun, DurableRuns, RunKeeper};
 use ptc_upstream::{CallingClient, ClientTag, Offered};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Keys begin so, before the id.
 const PREFIX: &str = "task/";
+
+/// The first pause before the end of a call without a stored run is stored again, and the longest one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// What is stored of a call.
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,33 +124,110 @@ impl StoredHandle {
             end: end.map(StoredEnd::from),
         }
     }
+
+    /// How long it stays; `None`: its time is over.
+    fn time_left(&self) -> Option<Duration> {
+        let age = now_ms().saturating_sub(self.created_ms);
+        self.ttl_ms.checked_sub(age).filter(|left| *left > 0).map(Duration::from_millis)
+    }
 }
 
-/// Stores one. False if that fails.
-pub(super) async fn write(store: &DurableRuns, run: &DetachedRun) -> bool {
+/// The note of a call.
+fn note(run: &DetachedRun, with_end: bool) -> LogNote {
+    // Plain data.
+    let text = serde_json::to_vec(&run.stored(with_end)).unwrap_or_default();
+    LogNote { key: key(&run.id), value: Some(text) }
+}
+
+fn key(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
+
+/// Stores one that has begun, with its run, which has this keeper and memo. Resolves when it is stored, or the store has been
+/// away for long.
+pub(super) async fn write(store: &DurableRuns, run: &DetachedRun, kept: Option<(RunKeeper, String)>) {
+    // Its end comes behind it.
     let _order = run.order.lock().await;
     // One that was removed stays so.
     if run.is_forgotten() {
-        return false;
+        return;
     }
-    // Plain data. It is read in the order in which it is written.
-    let text = serde_json::to_vec(&run.stored()).unwrap_or_default();
-    let written = store.note(&format!("{PREFIX}{}", run.id), Some(text)).await;
-    if let Err(error) = &written {
+    let kept = match kept {
+        Some((keeper, memo)) => keeper.keep().await.map(|kept| (kept, memo)),
+        None => None,
+    };
+    let written = match kept {
+        Some((DurableRun { name, is_stored }, memo)) => {
+            run.set_stored(name.clone(), memo);
+            let noted = store.note_of(&name, note(run, false));
+            // While the store is away, the writer of the run tries again.
+            if is_stored { noted.done().await } else { Ok(()) }
+        }
+        None if run.stored_run().is_some() => Ok(()),
+        None => {
+            let LogNote { key, value } = note(run, false);
+            store.note(&key, value).await
+        }
+    };
+    if let Err(error) = written {
         tracing::error!(%error, "a task is not stored");
     }
-    written.is_ok()
 }
 
-/// Removes one for good.
+/// What has become of the end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conclusion {
+    /// It is stored, or the call was removed meanwhile.
+    Stored,
+    /// It is void: another process has the run.
+    Taken,
+    /// It is not stored, because this process ends.
+    ProcessEnds,
+}
+
+/// Stores the end of a call, in the place of its run. It is tried again until the store takes it.
+pub(super) async fn conclude(store: &DurableRuns, run: &DetachedRun) -> Conclusion {
+    let _order = run.order.lock().await;
+    let mut pause = FIRST_PAUSE;
+    // One that was removed stays so.
+    while !run.is_forgotten() {
+        let note = note(run, true);
+        if let Some(name) = run.stored_run() {
+            return match store.conclude(&name, note).await {
+                Ok(()) => Conclusion::Stored,
+                Err(StoreError::LeaseLost) => Conclusion::Taken,
+                Err(_) => Conclusion::ProcessEnds,
+            };
+        }
+        match store.note(&note.key, note.value).await {
+            Ok(()) => return Conclusion::Stored,
+            Err(error) => tracing::error!(%error, "the end of a task is not stored yet"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+    Conclusion::Stored
+}
+
+/// Removes one for good, with its run if it has not ended.
 pub(super) async fn remove_run(store: &DurableRuns, run: &DetachedRun) {
     let _order = run.order.lock().await;
-    remove(store, &run.id).await;
+    match run.stored_run().filter(|_| !run.has_lasting_end()) {
+        Some(name) => remove_with_run(store, &run.id, &name).await,
+        None => remove(store, &run.id).await,
+    }
+}
+
+/// Removes one with its run, which this process has. What another process has taken stays.
+async fn remove_with_run(store: &DurableRuns, id: &str, run: &str) {
+    if let Err(error) = store.conclude(run, LogNote { key: key(id), value: None }).await {
+        tracing::warn!(%error, "a task stays stored");
+    }
 }
 
 /// Removes one.
 async fn remove(store: &DurableRuns, id: &str) {
-    if let Err(error) = store.note(&format!("{PREFIX}{id}"), None).await {
+    if let Err(error) = store.note(&key(id), None).await {
         tracing::error!(%error, "a task stays stored");
     }
 }
@@ -169,13 +251,15 @@ async fn all(store: &DurableRuns) -> Vec<(String, StoredHandle)> {
     all
 }
 
-/// Runs that other processes execute.
-async fn executed_elsewhere(store: &DurableRuns) -> HashSet<String> {
-    if !store.is_shared() {
-        return HashSet::new();
+/// The stored runs, and whether another process executes them. `None`: they cannot be read.
+async fn stored_runs(store: &DurableRuns) -> Option<HashMap<String, bool>> {
+    match store.list().await {
+        Ok(runs) => Some(runs.into_iter().map(|run| (run.name, run.is_executed)).collect()),
+        Err(error) => {
+            tracing::error!(%error, "stored runs cannot be read");
+            None
+        }
     }
-    let runs = store.list().await.unwrap_or_default();
-    runs.into_iter().filter(|run| run.is_executed).map(|run| run.name).collect()
 }
 
 /// A call of an earlier process, with a run that is to go on.
@@ -185,6 +269,15 @@ pub struct Unfinished {
     run: String,
     memo: String,
     offered: Offered,
+}
+
+/// When a process takes in stored calls that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeEnded {
+    /// When it starts.
+    AtStart,
+    /// When a client asks for one. The others take no room of this process.
+    OnDemand,
 }
 
 /// Where a call is that this process does not have.
@@ -205,64 +298,72 @@ impl DetachedRuns {
         if self.find(owner, id).is_some() {
             return Elsewhere::TakenIn(None);
         }
-        let stored = match store.read_note(&format!("{PREFIX}{id}")).await {
+        let stored = match store.read_note(&key(id)).await {
             Ok(Some(text)) => serde_json::from_slice::<StoredHandle>(&text).ok(),
             Ok(None) => None,
             Err(_) => return Elsewhere::Held,
         };
         let Some(stored) = stored.filter(|stored| stored.owner == owner.0) else { return Elsewhere::Unknown };
-        let age = now_ms().saturating_sub(stored.created_ms);
-        let Some(left) = stored.ttl_ms.checked_sub(age).filter(|left| *left > 0) else {
-            return Elsewhere::Unknown;
+        let Some(left) = stored.time_left() else { return Elsewhere::Unknown };
+        let is_held = match (&stored.end, &stored.run) {
+            (Some(_), _) => false,
+            (None, Some((run, _))) => !store.claim(run).await.unwrap_or(false),
+            // It is under way in the memory of another process, which may only be slow to say so.
+            (None, None) => store.is_shared(),
         };
-        if let (None, Some((run, _))) = (&stored.end, &stored.run)
-            && !store.claim(run).await.unwrap_or(false)
-        {
+        if is_held {
             return Elsewhere::Held;
         }
         let goes_on = self.goes_on.load(Ordering::Relaxed);
-        let unfinished = self.take_in(id.to_owned(), stored, Duration::from_millis(left), goes_on);
+        let unfinished = self.take_in(id.to_owned(), stored, left, goes_on);
         Elsewhere::TakenIn(unfinished.map(Box::new))
     }
 
-    /// Takes in what an earlier process has stored. Returns the calls with runs that are to go on; if none are to, they have
-    /// failed.
-    pub async fn load(&self, goes_on: bool) -> Vec<Unfinished> {
+    /// Takes in what earlier processes have stored. Returns the calls with runs that are to go on; if none are to, they have
+    /// failed. Calls that have expired, or of an owner that is gone (`is_gone`), are removed with their runs.
+    pub async fn load(
+        &self,
+        goes_on: bool,
+        ended: TakeEnded,
+        is_gone: impl Fn(CallOwner) -> bool,
+    ) -> Vec<Unfinished> {
         let Some(store) = self.store.clone() else { return Vec::new() };
         self.goes_on.store(goes_on, Ordering::Relaxed);
         let mut unfinished = Vec::new();
-        let executed = executed_elsewhere(&store).await;
+        // Before the calls: a run that ends meanwhile is one that is executed.
+        let Some(runs) = stored_runs(&store).await else { return Vec::new() };
         for (id, stored) in all(&store).await {
-            let is_elsewhere = match (&stored.end, &stored.run) {
-                (Some(_), _) => false,
-                (None, Some((run, _))) => executed.contains(run),
+            let run = stored.run.as_ref().filter(|_| stored.end.is_none()).map(|(run, _)| run);
+            if run.is_some_and(|run| runs.get(run) == Some(&true)) {
+                continue;
+            }
+            let Some(left) = stored.time_left().filter(|_| !is_gone(CallOwner(stored.owner))) else {
+                self.clear(&store, &id, run.filter(|run| runs.contains_key(*run))).await;
+                continue;
+            };
+            let is_left = match (run, store.is_shared()) {
+                (None, _) if stored.end.is_some() => ended == TakeEnded::OnDemand,
                 // Another process may just have begun it.
-                (None, None) => store.is_shared(),
+                (None, is_shared) => is_shared,
+                // Of nodes that start at the same time one goes on with it; the others ask that one.
+                (Some(run), true) if goes_on => !store.claim(run).await.unwrap_or(false),
+                (Some(_), _) => false,
             };
-            if is_elsewhere {
-                continue;
+            if !is_left {
+                unfinished.extend(self.take_in(id, stored, left, goes_on));
             }
-            let age = now_ms().saturating_sub(stored.created_ms);
-            let Some(left) = stored.ttl_ms.checked_sub(age).filter(|left| *left > 0) else {
-                remove(&store, &id).await;
-                if let Some((run, _)) = &stored.run {
-                    store.forget(run);
-                }
-                continue;
-            };
-            if let (Some(_), Some((run, _))) = (&stored.end, &stored.run) {
-                // The process has ended between both.
-                store.forget(run);
-            }
-            // Of nodes that start at the same time one goes on with it; the others ask that one.
-            if let (None, Some((run, _)), true) = (&stored.end, &stored.run, goes_on && store.is_shared())
-                && !store.claim(run).await.unwrap_or(false)
-            {
-                continue;
-            }
-            unfinished.extend(self.take_in(id, stored, Duration::from_millis(left), goes_on));
         }
         unfinished
+    }
+
+    /// Removes a stored call, with its run if no other process has that.
+    async fn clear(&self, store: &DurableRuns, id: &str, run: Option<&String>) {
+        let Some(run) = run else { return remove(store, id).await };
+        if store.claim(run).await.unwrap_or(false) {
+            let (store, id, run) = (store.clone(), id.to_owned(), run.clone());
+            // The start does not wait for it.
+            self.spawn(async move { remove_with_run(&store, &id, &run).await });
+        }
     }
 
     fn take_in(&self, id: String, stored: StoredHandle, left: Duration, goes_on: bool) -> Option<Unfinished> {
@@ -270,6 +371,7 @@ impl DetachedRuns {
         let offered = Offered { elicitation: offered.0, roots: offered.1, urls: offered.2 };
         // Names of questions are never used again.
         let call = InputRequiredCall::vacant(&format!("question-{:x}", now_ms()));
+        let has_ended = end.is_some();
         let end = match (end, &run) {
             (Some(end), _) => Some(end.into()),
             (None, None) => Some(failed("the server ended while the call was under way")),
@@ -280,6 +382,16 @@ impl DetachedRuns {
             (None, Some(_)) => None,
         };
         let is_over = end.is_some();
+        let was_claimed = run.as_ref().filter(|_| !has_ended).map(|(run, _)| run.clone());
+        let release = || {
+            if let (Some(store), Some(run)) = (&self.store, &was_claimed) {
+                store.release(run);
+            }
+        };
+        if is_over {
+            // `ptc runs resume` may go on with it.
+            release();
+        }
         let handle = self.make(NewRun {
             id,
             owner: CallOwner(owner),
@@ -295,6 +407,7 @@ impl DetachedRuns {
         })?;
         if let Err(refused) = self.insert(&handle, left) {
             tracing::warn!("a stored task is not taken in: {}", refused.message());
+            release();
             return None;
         }
         let (run, memo) = run?;
@@ -305,8 +418,12 @@ impl DetachedRuns {
     /// Goes on with the runs of these calls.
     pub fn go_on(&self, unfinished: Vec<Unfinished>, handler: &Arc<Handler>) {
         for Unfinished { handle, call, run, memo, offered } in unfinished {
+            if handle.is_elsewhere() {
+                continue;
+            }
             let Some(job) = handler.resume(&handle.tool, &run, &memo, handle.owner) else {
                 handle.ended(None);
+                self.store.iter().for_each(|store| store.release(&run));
                 continue;
             };
             call.detach_to(&handle);

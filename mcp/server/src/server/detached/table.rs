@@ -2,13 +2,13 @@
 //! removes them.
 
 use super::run::{DetachedRun, End, HandleKind, NewRun, Watcher, now_ms};
-use super::stored;
+use super::stored::{self, Conclusion};
 use crate::answer::{CallSummary, Content};
 use crate::protocol::{ErrorCode, Raw, RpcError};
 use crate::server::handler::Ticket;
 use crate::server::input_required::InputRequiredCall;
 use crate::server::mailbox::Mailbox;
-use crate::tools::lisp_run::{RunHandles, RunState};
+use crate::tools::lisp_run::{RunHandles, RunOver, RunState};
 use crate::tools::owned_table::{Full, OwnedTable, Quota, random_id};
 use crate::tools::{CallOwner, ToolAnswer};
 use ptc_base::tasks::{self, TaskOwner};
@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle as IoHandle;
+use tokio::sync::mpsc;
 
 /// Random bytes of an id.
 const ID_BYTES: usize = 24;
@@ -119,6 +120,9 @@ impl DetachedRuns {
     /// An empty table. With a store they outlive the process, and this must be called on a tokio runtime.
     pub fn new(limits: DetachedLimits, store: Option<DurableRuns>) -> Arc<DetachedRuns> {
         Arc::new_cyclic(|this: &Weak<DetachedRuns>| {
+            if let Some(store) = store.as_ref().filter(|store| store.is_shared()) {
+                tasks::spawn(TaskOwner::Process, follow_lost(this.clone(), store.lost()));
+            }
             let table = this.clone();
             let expired = move |run: Arc<DetachedRun>, _| {
                 run.drop_run();
@@ -251,32 +255,45 @@ impl DetachedRuns {
         memo: Option<String>,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let (store, run) = (self.store.clone()?, run.clone());
-        Some(async move {
-            if let (Some(keeper), Some(memo)) = (keeper, memo)
-                && let Some(name) = keeper.keep().await
-            {
-                run.set_stored(name, memo);
-            }
-            stored::write(&store, &run).await;
-        })
+        Some(async move { stored::write(&store, &run, keeper.zip(memo)).await })
     }
 
     /// One has ended: its outcome replaces its run, and clients see it then. False if it is not stored.
     pub(super) fn ended(&self, run: &DetachedRun) -> bool {
-        let (Some(store), Some(run)) = (self.store.clone(), self.find(run.owner, &run.id)) else {
+        let run = self.find(run.owner, &run.id).filter(|known| std::ptr::eq(&**known, run));
+        let (Some(store), Some(run), this) = (self.store.clone(), run, self.this.clone()) else {
             return false;
         };
         self.spawn(async move {
-            let is_stored = stored::write(&store, &run).await;
-            run.settle();
-            if let Some(name) = run.stored_run().filter(|_| is_stored) {
-                store.forget(&name);
+            match stored::conclude(&store, &run).await {
+                Conclusion::Taken if store.is_shared() => {
+                    if let (Some(table), Some(name)) = (this.upgrade(), run.stored_run()) {
+                        table.lost(&name);
+                    }
+                }
+                // Without other processes it was removed by hand.
+                Conclusion::Stored | Conclusion::Taken => run.settle(),
+                Conclusion::ProcessEnds => {}
             }
         })
     }
 
+    /// Another process has the run of a call, and goes on with the call.
+    fn lost(&self, run: &str) {
+        let is_lost = |known: &Arc<DetachedRun>| {
+            known.stored_run().is_some_and(|name| *name == *run) && !known.has_lasting_end()
+        };
+        for gone in self.table.remove_all(|_, known| is_lost(known)) {
+            tracing::warn!(run, "another node goes on with a task of this one");
+            gone.leave();
+        }
+        if let Some(store) = &self.store {
+            store.release(run);
+        }
+    }
+
     /// Spawns work with the store; false if there is nowhere to.
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let Some(io) = &self.io else { return false };
         let _entered = io.enter();
         tasks::spawn(TaskOwner::Process, work);
@@ -287,12 +304,15 @@ impl DetachedRuns {
     fn forget(&self, run: &Arc<DetachedRun>) {
         let Some(store) = self.store.clone().filter(|store| !store.is_closing()) else { return };
         let run = run.clone();
-        self.spawn(async move {
-            stored::remove_run(&store, &run).await;
-            if let Some(name) = run.stored_run() {
-                store.forget(&name);
-            }
-        });
+        self.spawn(async move { stored::remove_run(&store, &run).await });
+    }
+}
+
+/// Drops the calls of runs that other processes have taken.
+async fn follow_lost(table: Weak<DetachedRuns>, mut lost: mpsc::UnboundedReceiver<Arc<str>>) {
+    while let Some(run) = lost.recv().await {
+        let Some(table) = table.upgrade() else { return };
+        table.lost(&run);
     }
 }
 
@@ -321,15 +341,19 @@ impl RunHandles for DetachedRuns {
         }
     }
 
-    fn over(&self, owner: CallOwner, id: &str) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn over(&self, owner: CallOwner, id: &str) -> Pin<Box<dyn Future<Output = RunOver> + Send>> {
         let run = self.find(owner, id);
         Box::pin(async move {
-            let Some(run) = run else { return };
+            let Some(run) = run else { return RunOver::Here };
             let mailbox = Arc::<Mailbox>::default();
             run.watch(Watcher { mailbox: Arc::downgrade(&mailbox), slot: None });
             while !run.is_over() {
+                if run.is_elsewhere() {
+                    return RunOver::GoesOnElsewhere;
+                }
                 mailbox.arrival().await;
             }
+            RunOver::Here
         })
     }
 }

@@ -20,6 +20,7 @@ use crate::server::connection_state::ConnectionState;
 use crate::server::detached::Elsewhere;
 use crate::server::gate::{Flow, Gate};
 use crate::server::handler::{Action, Handler, Ticket};
+use crate::server::input_required::ParkedCalls;
 use crate::server::outbox::{Outbox, Route};
 use crate::tools::CallOwner;
 use axum::body::Body;
@@ -485,7 +486,8 @@ async fn relay(
         let mut frame = Frame::default();
         Claim::of(&frame.read(body).ok()?)?
     };
-    if server.has(holder.owner, &claim) {
+    let is_of_no_node = matches!(&claim, Claim::State(state) if !ParkedCalls::is_of_a_node(state));
+    if is_of_no_node || server.has(holder.owner, &claim) {
         return None;
     }
     let request = AskedRequest::new(holder.owner, claim, &head.headers, body)?;
@@ -495,7 +497,10 @@ async fn relay(
         Asked::Silence => None,
     };
     match &request.claim {
-        Claim::State(_) => refused,
+        // Its program may go on.
+        Claim::State(_) => Some(refused.unwrap_or_else(|| {
+            no_word("; if its node has ended, a call without requestState begins another one")
+        })),
         Claim::Task(id) => {
             let held = take_over(handler, id, request.owner).await;
             if server.has(holder.owner, &request.claim) { None } else { refused.or(held) }
@@ -511,12 +516,15 @@ async fn take_over(handler: &Arc<Handler>, id: &str, owner: u64) -> Option<Respo
             handler.detached().go_on(vec![*unfinished], handler);
             None
         }
-        Elsewhere::Held => {
-            let why = "the node that has the call does not answer; ask again";
-            let held = reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
-            Some(reply::retry_after(held, reply::SOON))
-        }
+        Elsewhere::Held => Some(no_word("")),
     }
+}
+
+/// The answer when the node that has a call says nothing.
+fn no_word(more: &str) -> Response {
+    let why = format!("the node that has the call does not answer; ask again{more}");
+    let held = reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, &why);
+    reply::retry_after(held, reply::SOON)
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.

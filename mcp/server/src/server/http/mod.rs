@@ -140,8 +140,8 @@ impl HttpServer {
             sessions: Sessions::new(&settings, nodes.as_deref().map(Nodes::name), move |session| {
                 notified.session_ended(session);
             }),
+            parked: ParkedCalls::new(parking, nodes.as_deref().map(Nodes::name)),
             nodes,
-            parked: ParkedCalls::new(parking),
             access,
             stage: watch::Sender::new(ServerStage::Serving),
             in_flight: AtomicUsize::new(0),

@@ -18,6 +18,9 @@ use tokio::time::Instant;
 /// Random bytes of a state.
 const STATE_BYTES: usize = 32;
 
+/// Ends the name of the node in a state.
+const NODE_ENDS: char = '.';
+
 /// Identity of a call: the tool and its arguments, in any order of keys. Most calls never ask, so the digest is
 /// computed on demand.
 #[derive(Clone, Debug)]
@@ -150,14 +153,27 @@ impl Owned for ParkedCall {
 /// The parked runs of one connection, or of all clients over HTTP.
 pub(in crate::server) struct ParkedCalls {
     limits: ParkingLimits,
+    /// States begin so: with the name of this node, where there can be others.
+    prefix: String,
     calls: Arc<OwnedTable<ParkedCall>>,
 }
 
 impl ParkedCalls {
-    /// An empty table.
-    pub(in crate::server) fn new(limits: ParkingLimits) -> Arc<ParkedCalls> {
+    /// An empty table, of the node with this name.
+    pub(in crate::server) fn new(limits: ParkingLimits, node: Option<&str>) -> Arc<ParkedCalls> {
+        let prefix = node.map_or_else(String::new, |node| format!("{node}{NODE_ENDS}"));
         // Dropping an expired call ends its run.
-        Arc::new(ParkedCalls { limits, calls: OwnedTable::new(None, |expired, _| drop(expired)) })
+        Arc::new(ParkedCalls { limits, prefix, calls: OwnedTable::new(None, |expired, _| drop(expired)) })
+    }
+
+    /// True for a state that says that this node has given it: no other one knows what has become of its run.
+    pub(in crate::server) fn is_of_this_node(&self, state: &str) -> bool {
+        !self.prefix.is_empty() && state.starts_with(&self.prefix)
+    }
+
+    /// True for a state that says that a node has given it.
+    pub(in crate::server) fn is_of_a_node(state: &str) -> bool {
+        state.contains(NODE_ENDS)
     }
 
     /// Parks a run; at most `most_of_owner` per owner. Returns the state that the client is to send back.
@@ -169,7 +185,7 @@ impl ParkedCalls {
         call: ParkedCall,
         most_of_owner: usize,
     ) -> Result<String, (Box<ParkedCall>, ParkError)> {
-        let Some(name) = random_id::<STATE_BYTES>("") else {
+        let Some(name) = random_id::<STATE_BYTES>(&self.prefix) else {
             return Err((Box::new(call), ParkError::NoRandomness));
         };
         let (owner, quota) = (call.owner, Quota { most: self.limits.most, most_of_owner });
@@ -182,11 +198,6 @@ impl ParkedCalls {
             Err((call, Full::Closed)) => Err((Box::new(call), ParkError::Ending)),
             Err((call, Full::Quota { .. })) => Err((Box::new(call), ParkError::Busy)),
         }
-    }
-
-    /// True if a run of this owner is parked under this state.
-    pub(in crate::server) fn has(&self, owner: CallOwner, name: &str) -> bool {
-        self.calls.look(owner, name, |_| ()).is_some()
     }
 
     /// Takes the run of this owner and call.

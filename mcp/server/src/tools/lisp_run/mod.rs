@@ -35,7 +35,16 @@ pub trait RunHandles: Send + Sync {
     fn cancel(&self, owner: CallOwner, id: &str);
 
     /// Resolves when the call is over or is no longer there.
-    fn over(&self, owner: CallOwner, id: &str) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn over(&self, owner: CallOwner, id: &str) -> Pin<Box<dyn Future<Output = RunOver> + Send>>;
+}
+
+/// Why a call is no longer waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOver {
+    /// It is over, or no longer there.
+    Here,
+    /// Another process goes on with it.
+    GoesOnElsewhere,
 }
 
 /// The state of a call.
@@ -153,11 +162,15 @@ impl Tool for LispRun {
             let (cancel, cancelled) = oneshot::channel::<()>();
             tasks::spawn(TaskOwner::Run, async move {
                 reporter.begun();
-                tokio::select! {
-                    _ = cancelled => {}
-                    _ = tokio::time::timeout(wait, handles.over(call.owner, &run_id)) => {}
-                }
-                reporter.ended(&answer(&*handles, &call, &run_id));
+                let over = tokio::select! {
+                    _ = cancelled => None,
+                    over = tokio::time::timeout(wait, handles.over(call.owner, &run_id)) => over.ok(),
+                };
+                reporter.ended(&match over {
+                    // The next call is one for that process.
+                    Some(RunOver::GoesOnElsewhere) => still_running(call.profile, &run_id),
+                    Some(RunOver::Here) | None => answer(&*handles, &call, &run_id),
+                });
             });
             Box::new(move || drop(cancel))
         }))

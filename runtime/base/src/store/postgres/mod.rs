@@ -18,10 +18,11 @@ mod schema;
 pub use connection::password_in;
 pub use farm::{FarmJob, JobProgress, NumberedLine};
 
-use super::{Entry, Lease, LogName, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
 use crate::tasks::{self, TaskOwner};
 use connecting::OpenConnection;
 use connection::{Connection, PATIENCE};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,13 @@ const TAKE: &str = "UPDATE ptc_leases SET
         epoch = CASE WHEN holder = $2 AND until > now() THEN epoch ELSE nextval('ptc_epochs') END
     WHERE log = $1 AND holder <> '' AND (holder = $2 OR until <= now())
     RETURNING epoch";
+
+/// Writes the note of a log that is held, as a part of a statement: $3 is the key, $4 the value. A removed value leaves its
+/// version, as everywhere.
+const NOTE: &str = "INSERT INTO ptc_values AS old (key, version, value, removed)
+    SELECT $3, 1, $4, CASE WHEN $4 IS NULL THEN now() END FROM held
+    ON CONFLICT (key) DO UPDATE SET
+        version = old.version + 1, value = excluded.value, removed = excluded.removed";
 
 /// How often another process is asked for a lock that it has.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -101,6 +109,24 @@ impl PostgresStore {
         let rows = self.connection.query(statement, values).await?;
         self.changes.send_modify(|changes| *changes += 1);
         Ok(rows)
+    }
+
+    /// Executes a statement that changes something under a lease, $1 and $2, with a note, $3 and $4.
+    async fn change_held(
+        &self,
+        statement: &str,
+        lease: &Lease,
+        note: Option<&LogNote>,
+    ) -> Result<(), StoreError> {
+        let (name, epoch) = (&*lease.name, number(lease.epoch));
+        let mut values: Vec<Value<'_>> = vec![(&name, Type::TEXT), (&epoch, Type::INT8)];
+        if let Some(LogNote { key, value }) = note {
+            values.extend([(key as _, Type::TEXT), (value as _, Type::BYTEA)]);
+        }
+        match self.change(statement, &values).await?.is_empty() {
+            true => Err(StoreError::LeaseLost),
+            false => Ok(()),
+        }
     }
 }
 
@@ -267,31 +293,41 @@ impl Store for PostgresStore {
         Ok(rows.first().map(|row| Lease { name: log.into(), epoch: unsigned(row, 0) }))
     }
 
-    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<Vec<Lease>, StoreError> {
         let statement = "UPDATE ptc_leases AS lease SET until = now() + $3 * interval '1 millisecond'
-            FROM unnest($1, $2) AS held (log, epoch) WHERE lease.log = held.log AND lease.epoch = held.epoch AND lease.holder <> ''";
+            FROM unnest($1, $2) AS held (log, epoch) WHERE lease.log = held.log AND lease.epoch = held.epoch AND lease.holder <> ''
+            RETURNING lease.log, lease.epoch";
         let names: Vec<&str> = leases.iter().map(|lease| &*lease.name).collect();
         let epochs: Vec<i64> = leases.iter().map(|lease| number(lease.epoch)).collect();
         let time = milliseconds(time);
         let values: [Value<'_>; 3] =
             [(&names, Type::TEXT_ARRAY), (&epochs, Type::INT8_ARRAY), (&time, Type::INT8)];
-        self.connection.query(statement, &values).await.map(drop)
+        let rows = self.connection.query(statement, &values).await?;
+        let renewed: HashSet<(&str, u64)> = rows.iter().map(|row| (row.get(0), unsigned(row, 1))).collect();
+        let is_lost = |lease: &&Lease| !renewed.contains(&(&*lease.name, lease.epoch));
+        Ok(leases.iter().filter(is_lost).cloned().collect())
     }
 
-    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError> {
+        let statement = format!(
+            "WITH held AS (SELECT 1 FROM ptc_leases WHERE log = $1 AND epoch = $2 AND holder <> '' FOR UPDATE),
+            noted AS ({NOTE}) SELECT pg_notify('ptc', '') FROM held"
+        );
+        self.change_held(&statement, lease, Some(&note)).await
+    }
+
+    async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
+        let noted = note.as_ref().map_or_else(String::new, |_| format!(", noted AS ({NOTE})"));
         // Rows of logs that were removed long ago go with it.
-        let statement = "WITH held AS (
+        let statement = format!(
+            "WITH held AS (
                 UPDATE ptc_leases SET holder = '', until = now() + interval '1 day'
                 WHERE log = $1 AND epoch = $2 AND holder <> '' RETURNING log),
             gone AS (DELETE FROM ptc_logs USING held WHERE ptc_logs.log = held.log),
-            old AS (DELETE FROM ptc_leases WHERE holder = '' AND until <= now())
-            SELECT 1 FROM held";
-        let epoch = number(lease.epoch);
-        let rows = self.change(statement, &[(&&*lease.name, Type::TEXT), (&epoch, Type::INT8)]).await?;
-        match rows.is_empty() {
-            true => Err(StoreError::LeaseLost),
-            false => Ok(()),
-        }
+            old AS (DELETE FROM ptc_leases WHERE holder = '' AND until <= now()){noted}
+            SELECT pg_notify('ptc', '') FROM held"
+        );
+        self.change_held(&statement, lease, note.as_ref()).await
     }
 
     async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {

@@ -41,7 +41,7 @@ async fn nodes_share_it() {
     let [one, two, ..] = nodes.as_slice() else { unreachable!("there are four") };
     // A begin or an append that arrives after the end does not bring the log back.
     let gone = one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap().unwrap();
-    one.remove(&gone).await.unwrap();
+    one.remove(&gone, None).await.unwrap();
     assert_eq!(one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap(), None);
     assert_eq!(two.lease("run/gone", "b", LONG).await.unwrap(), None);
     assert_eq!(one.append(&gone, 1, vec![b"b".to_vec()]).await, Err(StoreError::LeaseLost));

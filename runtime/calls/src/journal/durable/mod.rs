@@ -7,16 +7,18 @@
 //!
 //! # Layout
 //! - this file: the runs of a store, and the log of one run; `writer`: the task that writes all of them
+//! - `notes`: values that belong to runs
 //! - `nodes`: what processes that share a store have in common
 
 mod nodes;
+mod notes;
 mod writer;
 
 use super::record::Record;
 use super::recording::{Recording, RecordingError};
 use ptc_base::digest::sha256_hex;
 use ptc_base::files::random;
-use ptc_base::store::{Lease, Store, StoreError};
+use ptc_base::store::{Lease, LogNote, Store, StoreError};
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_vm::Reason;
@@ -74,6 +76,19 @@ pub struct DurableRuns {
     under_way: Arc<Mutex<HashSet<Arc<str>>>>,
     /// The process ends: what ends now is not over.
     is_closing: Arc<AtomicBool>,
+    /// Leases of runs that this process has claimed, and does not go on with yet.
+    claimed: Arc<Mutex<HashMap<Arc<str>, Lease>>>,
+    lost: LostRuns,
+}
+
+/// Passes on the names of runs that other processes have taken from this one, to those who have asked for them.
+#[derive(Clone, Default)]
+struct LostRuns(Arc<Mutex<Vec<mpsc::UnboundedSender<Arc<str>>>>>);
+
+impl LostRuns {
+    fn add(&self, run: &Arc<str>) {
+        self.0.locked().retain(|follower| follower.send(run.clone()).is_ok());
+    }
 }
 
 /// A run that has not ended.
@@ -95,6 +110,7 @@ pub(crate) type SharedTexts = Arc<[(String, String)]>;
 const MOST_KNOWN: usize = 64;
 
 /// Records on their way to the store.
+#[derive(Default)]
 struct Append {
     run: Arc<str>,
     /// Texts that the run needs.
@@ -105,7 +121,24 @@ struct Append {
     /// The lease of a run that goes on.
     lease: Option<Lease>,
     ends: Option<LogEnd>,
-    done: Option<oneshot::Sender<Result<(), StoreError>>>,
+    /// A value that is written behind the records, under the lease of the run.
+    note: Option<LogNote>,
+    done: Option<Waiter>,
+}
+
+/// Who waits for records.
+struct Waiter {
+    /// Waits also while the store is away for long.
+    is_patient: bool,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Waiter {
+    /// One with the patience of the holder, and what it waits with.
+    fn new() -> (Waiter, Stored) {
+        let (done, stored) = oneshot::channel();
+        (Waiter { is_patient: false, done }, Stored(stored))
+    }
 }
 
 /// Why nothing follows in a log.
@@ -131,6 +164,7 @@ impl Append {
         }
         self.records.append(&mut next.records);
         self.ends = next.ends.or(self.ends);
+        self.note = next.note.or(self.note.take());
     }
 }
 
@@ -157,7 +191,9 @@ impl DurableRuns {
     /// The runs of a store, for this holder of their leases. It must be called on a tokio runtime.
     pub fn new(store: Arc<dyn Store>, holder: RunHolder) -> DurableRuns {
         let (appends, received) = mpsc::unbounded_channel();
-        tasks::spawn(TaskOwner::Process, writer::write(store.clone(), holder.clone(), received));
+        let lost = LostRuns::default();
+        let writer = writer::LogWriter::new(store.clone(), holder.clone(), lost.clone());
+        tasks::spawn(TaskOwner::Process, writer.write_all(received));
         DurableRuns {
             store,
             holder,
@@ -165,6 +201,8 @@ impl DurableRuns {
             texts: Arc::default(),
             under_way: Arc::default(),
             is_closing: Arc::default(),
+            claimed: Arc::default(),
+            lost,
         }
     }
 
@@ -175,13 +213,17 @@ impl DurableRuns {
 
     /// Waits until everything so far is in the store, or cannot be stored.
     pub async fn settled(&self) {
-        let (done, stored) = oneshot::channel();
-        let (run, records) = ("".into(), Vec::new());
-        let done = Some(done);
-        let nothing = Append { run, texts: None, at: 0, records, lease: None, ends: None, done };
-        if self.appends.send(nothing).is_ok() {
-            let _ = stored.await;
+        let (done, stored) = Waiter::new();
+        self.append(Append { done: Some(done), ..Append::default() });
+        let _ = stored.done().await;
+    }
+
+    fn append(&self, append: Append) {
+        if append.ends.is_some() {
+            self.claimed.locked().remove(&append.run);
         }
+        // Without a receiver the process ends.
+        let _ = self.appends.send(append);
     }
 
     /// The runs that have not ended, the oldest first.
@@ -253,7 +295,7 @@ impl DurableRuns {
             return Err(StoreError::Taken("the run is under way".to_owned()));
         }
         let lease = self.lease(run).await?;
-        self.store.remove(&lease).await
+        self.store.remove(&lease, None).await
     }
 
     /// Takes the lease of a run, so that no other process goes on with it.
@@ -262,16 +304,34 @@ impl DurableRuns {
         self.store.lease(&format!("{PREFIX}{run}"), name, *lease).await?.ok_or(StoreError::LeaseLost)
     }
 
-    /// Makes a run this process's, before it goes on with it. False: another process has it.
+    /// Makes a run this process's, before it goes on with it, which may be later. False: another process has it.
     ///
     /// # Errors
     /// The store cannot be used.
     pub async fn claim(&self, run: &str) -> Result<bool, StoreError> {
         match self.lease(run).await {
-            Ok(_) => Ok(true),
+            Ok(lease) => {
+                // The lease is renewed from now on.
+                let (run, renewed) = (Arc::<str>::from(run), Some(lease.clone()));
+                self.claimed.locked().insert(run.clone(), lease);
+                self.append(Append { run, lease: renewed, ..Append::default() });
+                Ok(true)
+            }
             Err(StoreError::LeaseLost) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Leaves a run to any other process, if this one still has it.
+    pub fn release(&self, run: &str) {
+        self.append(Append { run: run.into(), ends: Some(LogEnd::Released), ..Append::default() });
+    }
+
+    /// The names of runs that other processes take from this one, from now on: what it still does for them is void.
+    pub fn lost(&self) -> mpsc::UnboundedReceiver<Arc<str>> {
+        let (follower, lost) = mpsc::unbounded_channel();
+        self.lost.0.locked().push(follower);
+        lost
     }
 
     /// Takes a run that is interrupted, and reads its journal, to which no other process can append from then on.
@@ -288,8 +348,17 @@ impl DurableRuns {
             return Err(RecordingError::new(format!("{run} is under way")));
         }
         let run: Arc<str> = run.into();
-        let lease = self.lease(&run).await.inspect_err(|_| {
+        let claimed = self.claimed.locked().remove(&run);
+        let lease = match claimed {
+            // Another one would make the renewals of this one void.
+            Some(lease) => Ok(lease),
+            None => self.lease(&run).await,
+        };
+        let lease = lease.inspect_err(|error| {
             self.under_way.locked().remove(&run);
+            if *error == StoreError::LeaseLost {
+                self.lost.add(&run);
+            }
         });
         let mut log = self.log(run, None);
         log.lease = Some(lease.map_err(refused)?);
@@ -303,14 +372,6 @@ impl DurableRuns {
         Ok(TakenRun { journal, log })
     }
 
-    /// Removes a kept run, also one that has only just ended. It is removed soon.
-    pub fn forget(&self, run: &str) {
-        let (run, records) = (run.into(), Vec::new());
-        // Without a receiver the process ends.
-        let ends = Some(LogEnd::Over);
-        let _ = self.appends.send(Append { run, texts: None, at: 0, records, lease: None, ends, done: None });
-    }
-
     /// True if other processes use the store, too.
     pub fn is_shared(&self) -> bool {
         self.holder.name != RunHolder::only().name
@@ -319,55 +380,6 @@ impl DurableRuns {
     /// True from [`DurableRuns::close`] on.
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
-    }
-
-    /// The values of all keys that begin so, for what belongs to runs and outlives them.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn notes(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        self.notes_from(prefix, prefix).await
-    }
-
-    /// Keys that begin so, from this one on, with their values.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn notes_from(&self, prefix: &str, first: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let found = self.store.list(prefix, first).await?;
-        Ok(found.into_iter().map(|(key, entry)| (key, entry.value)).collect())
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn read_note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.store.get(key).await?.map(|entry| entry.value))
-    }
-
-    /// Writes the value of a key, or removes it with `None`.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn note(&self, key: &str, value: Option<Vec<u8>>) -> Result<(), StoreError> {
-        loop {
-            let version = self.store.get(key).await?.map_or(0, |entry| entry.version);
-            if version == 0 && value.is_none() {
-                return Ok(());
-            }
-            if self.store.put(key, version, value.clone()).await?.is_some() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Writes a key that has no value yet. False if it has one.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn add_note(&self, key: &str, value: Vec<u8>) -> Result<bool, StoreError> {
-        Ok(self.store.put(key, 0, Some(value)).await?.is_some())
     }
 
     /// The log of a new run.
@@ -432,6 +444,11 @@ impl DurableLog {
         self.is_stored && self.runs.is_closing()
     }
 
+    /// Leaves what is stored there when the run ends, until it is concluded.
+    pub fn retain(&mut self) {
+        self.is_kept = true;
+    }
+
     /// Adds a record. The outcome ends the log.
     pub(super) fn write(&mut self, record: &Record) {
         if let Record::Outcome(outcome) = record {
@@ -457,13 +474,13 @@ impl DurableLog {
 
     /// Stores everything so far, and every later record.
     pub(super) fn store(&mut self) -> Stored {
-        let (done, stored) = oneshot::channel();
+        let (done, stored) = Waiter::new();
         if !self.is_stored {
             self.runs.under_way.locked().insert(self.run.clone());
         }
         self.is_stored = true;
         self.send(None, Some(done));
-        Stored(stored)
+        stored
     }
 
     /// Stores everything so far and every later record, and leaves it there when the run ends.
@@ -472,12 +489,11 @@ impl DurableLog {
         self.store()
     }
 
-    fn send(&mut self, ends: Option<LogEnd>, done: Option<oneshot::Sender<Result<(), StoreError>>>) {
+    fn send(&mut self, ends: Option<LogEnd>, done: Option<Waiter>) {
         let (records, at) = (std::mem::take(&mut self.waiting), self.at);
         self.at += records.len() as u64;
         let (run, texts, lease) = (self.run.clone(), self.texts.take(), self.lease.take());
-        // Without a receiver the process ends.
-        let _ = self.runs.appends.send(Append { run, texts, at, records, lease, ends, done });
+        self.runs.append(Append { run, texts, at, records, lease, ends, note: None, done });
     }
 }
 

@@ -1,13 +1,13 @@
 //! Writes run journals (inputs, calls and answers, to resume interrupted runs) to the store in a background task, and
 //! renews the leases by which only one process executes a run. It retries while the store is unavailable.
 
-use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
+use super::{Append, LogEnd, LostRuns, PREFIX, RunHolder, TEXTS, Waiter};
 use futures_util::stream::{self, StreamExt};
 use ptc_base::store::{Lease, Store, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout_at};
 
 /// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
@@ -25,36 +25,8 @@ const RETRY: Duration = Duration::from_secs(10);
 /// How often it is tried again while a call waits for it.
 const HELD_RETRY: Duration = Duration::from_millis(250);
 
-/// Appends records, those that have come meanwhile together, and renews leases.
-pub(super) async fn write(
-    store: Arc<dyn Store>,
-    holder: RunHolder,
-    mut received: mpsc::UnboundedReceiver<Append>,
-) {
-    let mut ticks = tokio::time::interval((holder.lease / 6).min(RETRY));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut writer = LogWriter::new(store, holder);
-    loop {
-        tokio::select! {
-            first = received.recv() => match first {
-                Some(first) => {
-                    let gathered = gather(first, &mut received).await;
-                    writer.write(gathered).await;
-                }
-                None => return,
-            },
-            _ = ticks.tick() => {
-                writer.renew().await;
-                writer.retry().await;
-            }
-            // At a fixed time: records of other runs that arrive all the time must not put it off.
-            () = sleep_until(writer.retry_at), if !writer.held.is_empty() => writer.retry().await,
-        }
-    }
-}
-
 /// Those that wait for a run's records.
-type Acks = HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>>;
+type Acks = HashMap<Arc<str>, Vec<Waiter>>;
 
 /// Takes everything that has been sent meanwhile, the records of each run together.
 async fn gather(first: Append, received: &mut mpsc::UnboundedReceiver<Append>) -> (Vec<Append>, Acks) {
@@ -78,8 +50,21 @@ async fn gather(first: Append, received: &mut mpsc::UnboundedReceiver<Append>) -
     }
 }
 
-/// Those that wait for records that could not be stored, each until its patience is over.
-type Held = HashMap<Arc<str>, Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>>;
+/// Those that wait for records that could not be stored.
+type Held = HashMap<Arc<str>, Vec<HeldWaiter>>;
+
+struct HeldWaiter {
+    /// When its patience is over; `None`: never.
+    until: Option<Instant>,
+    waiter: Waiter,
+}
+
+impl HeldWaiter {
+    /// One that waits from now on for at most this time.
+    fn new(waiter: Waiter, patience: Duration) -> HeldWaiter {
+        HeldWaiter { until: (!waiter.is_patient).then(|| Instant::now() + patience), waiter }
+    }
+}
 
 /// What became of the records of one run.
 struct Appended {
@@ -94,9 +79,10 @@ struct Appended {
 }
 
 /// Writes to a store.
-struct LogWriter {
+pub(super) struct LogWriter {
     store: Arc<dyn Store>,
     holder: RunHolder,
+    lost: LostRuns,
     leases: HashMap<Arc<str>, Lease>,
     /// Digests of texts that are stored.
     texts: HashSet<String>,
@@ -109,10 +95,38 @@ struct LogWriter {
 }
 
 impl LogWriter {
-    fn new(store: Arc<dyn Store>, holder: RunHolder) -> LogWriter {
+    pub(super) fn new(store: Arc<dyn Store>, holder: RunHolder, lost: LostRuns) -> LogWriter {
         let (leases, texts, unsaved, held) = Default::default();
         let now = Instant::now();
-        LogWriter { store, holder, leases, texts, unsaved, held, retry_at: now, renewed: now }
+        LogWriter { store, holder, lost, leases, texts, unsaved, held, retry_at: now, renewed: now }
+    }
+
+    /// Appends records, those that have come meanwhile together, and renews leases.
+    pub(super) async fn write_all(mut self, mut received: mpsc::UnboundedReceiver<Append>) {
+        let mut ticks = tokio::time::interval((self.holder.lease / 6).min(RETRY));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                first = received.recv() => match first {
+                    Some(first) => {
+                        let gathered = gather(first, &mut received).await;
+                        self.write(gathered).await;
+                    }
+                    None => return,
+                },
+                _ = ticks.tick() => {
+                    self.renew().await;
+                    self.retry().await;
+                }
+                // At a fixed time: records of other runs that arrive all the time must not put it off.
+                () = sleep_until(self.retry_at), if self.holds_impatient() => self.retry().await,
+            }
+        }
+    }
+
+    /// True if a waiter has an end of its patience. The others wait for the next tick.
+    fn holds_impatient(&self) -> bool {
+        self.held.values().flatten().any(|held| held.until.is_some())
     }
 
     /// Writes the records of some runs, those of different runs at the same time.
@@ -141,7 +155,7 @@ impl LogWriter {
     }
 
     /// Says what became of records, and retains what could not be stored.
-    fn finish(&mut self, appended: Appended, acks: Vec<oneshot::Sender<Result<(), StoreError>>>) {
+    fn finish(&mut self, appended: Appended, acks: Vec<Waiter>) {
         let Appended { next, is_known, done, lease, texts } = appended;
         self.texts.extend(texts);
         if let Some(lease) = lease {
@@ -152,24 +166,22 @@ impl LogWriter {
         {
             tracing::error!(%error, run = &*next.run, "a run is not stored");
         }
-        let until = Instant::now() + self.holder.patience;
         let mut waiting = self.held.remove(&next.run).unwrap_or_default();
-        waiting.extend(acks.into_iter().map(|ack| (until, ack)));
-        if matches!(done, Err(StoreError::Unavailable(_))) {
-            let now = Instant::now();
-            let (held, over) = waiting.into_iter().partition(|(until, _)| *until > now);
+        waiting.extend(acks.into_iter().map(|ack| HeldWaiter::new(ack, self.holder.patience)));
+        if let Err(StoreError::Unavailable(_) | StoreError::Taken(_)) = &done {
+            let (now, is_away) = (Instant::now(), !matches!(done, Err(StoreError::Taken(_))));
+            let is_held = |held: &HeldWaiter| held.until.is_none_or(|until| is_away && until > now);
+            let (held, over) = waiting.into_iter().partition(is_held);
             waiting = over;
             self.hold(next.run.clone(), held);
         }
-        for (_, ack) in waiting {
-            let _ = ack.send(done.clone());
+        for HeldWaiter { waiter, .. } in waiting {
+            let _ = waiter.done.send(done.clone());
         }
         match done {
             Err(StoreError::Unavailable(_) | StoreError::Taken(_)) => self.wait(next),
             // Another process has the run, or it is over.
-            Err(StoreError::LeaseLost) => {
-                self.leases.remove(&next.run);
-            }
+            Err(StoreError::LeaseLost) => self.lose(&next.run),
             Ok(()) if next.ends.is_some() => {
                 self.leases.remove(&next.run);
             }
@@ -177,11 +189,18 @@ impl LogWriter {
         }
     }
 
+    /// Another process has the run.
+    fn lose(&mut self, run: &Arc<str>) {
+        if self.leases.remove(run).is_some() {
+            self.lost.add(run);
+        }
+    }
+
     /// Lets those that wait go on waiting, if they are still there.
-    fn hold(&mut self, run: Arc<str>, mut held: Vec<(Instant, oneshot::Sender<Result<(), StoreError>>)>) {
-        held.retain(|(_, ack)| !ack.is_closed());
+    fn hold(&mut self, run: Arc<str>, mut held: Vec<HeldWaiter>) {
+        held.retain(|held| !held.waiter.done.is_closed());
         if !held.is_empty() {
-            if self.held.is_empty() {
+            if !self.holds_impatient() {
                 self.retry_at = Instant::now() + HELD_RETRY;
             }
             self.held.insert(run, held);
@@ -189,7 +208,11 @@ impl LogWriter {
     }
 
     /// Retains what could not be stored. A run with too much of it is lost: it changes nothing any more.
-    fn wait(&mut self, next: Append) {
+    fn wait(&mut self, mut next: Append) {
+        if next.ends == Some(LogEnd::Over) {
+            // They go with the log, which the first one makes if there is none yet.
+            next.records.truncate(usize::from(next.at == 0));
+        }
         let bytes: usize = next.records.iter().map(Vec::len).sum();
         if bytes > MOST_UNSAVED {
             self.leases.remove(&next.run);
@@ -214,8 +237,8 @@ impl LogWriter {
         begun: &mut Option<Lease>,
         texts: &mut Vec<String>,
     ) -> Result<(), StoreError> {
-        let Append { run, at, records, ends, .. } = next;
-        if records.is_empty() && ends.is_none() {
+        let Append { run, at, records, ends, note, .. } = next;
+        if records.is_empty() && ends.is_none() && note.is_none() {
             return Ok(());
         }
         for (digest, text) in next.texts.iter().flat_map(|texts| texts.iter()) {
@@ -233,13 +256,10 @@ impl LogWriter {
                 self.store.append(lease, *at, records.clone()).await?;
                 lease.clone()
             }
-            // The log of an earlier execution.
-            None if records.is_empty() => {
-                let taken = self.store.lease(&log, name, *time).await?;
-                taken.ok_or(StoreError::LeaseLost)?
-            }
-            // Only the first records make a log: without them it has lost its lease.
-            None if *at != 0 => return Err(StoreError::LeaseLost),
+            None if records.is_empty() && *ends == Some(LogEnd::Released) => return Ok(()),
+            // Only the first records make a log: without them it has lost its lease. What this process has still to say of the
+            // run is void.
+            None if *at != 0 || records.is_empty() => return Err(StoreError::LeaseLost),
             None => {
                 let made = self.store.begin(&log, name, *time, records.clone()).await?;
                 let lease = made.ok_or(StoreError::LeaseLost)?;
@@ -247,10 +267,14 @@ impl LogWriter {
                 lease
             }
         };
+        match (ends, note.clone()) {
+            (Some(LogEnd::Over), note) => return self.store.remove(&lease, note).await,
+            (_, Some(note)) => self.store.note(&lease, note).await?,
+            (_, None) => {}
+        }
         match ends {
-            None => Ok(()),
-            Some(LogEnd::Over) => self.store.remove(&lease).await,
-            Some(LogEnd::Released) => self.store.renew(&[lease], Duration::ZERO).await,
+            Some(LogEnd::Released) => self.store.renew(&[lease], Duration::ZERO).await.map(drop),
+            Some(LogEnd::Over) | None => Ok(()),
         }
     }
 
@@ -268,7 +292,10 @@ impl LogWriter {
         }
         let (begun, leases) = (Instant::now(), self.leases.values().cloned().collect::<Vec<_>>());
         match self.store.renew(&leases, self.holder.lease).await {
-            Ok(()) => self.renewed = begun,
+            Ok(lost) => {
+                self.renewed = begun;
+                lost.iter().for_each(|lease| self.lose(&lease.name));
+            }
             Err(error) => tracing::warn!(%error, "leases of runs are not renewed"),
         }
     }

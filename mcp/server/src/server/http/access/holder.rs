@@ -1,7 +1,6 @@
 //! Represents the clients that share one access token: their identity, what the token allows and for how long, and its
 //! revocation, which ends their work.
 
-use super::TokenHash;
 use super::rate::CallRate;
 use super::tokens::TokenGrant;
 use crate::server::gate::{Gate, Tenant, TenantLimits};
@@ -59,7 +58,7 @@ pub(in crate::server::http) struct TokenHolder {
 impl TokenHolder {
     pub(super) fn new(grant: Option<TokenGrant>, limits: &HttpLimits) -> TokenHolder {
         TokenHolder {
-            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| token_owner(&grant.hash)),
+            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| CallOwner::of_token(&grant.hash)),
             name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
             shared: Arc::new(SharedTenant::new(grant.as_ref(), limits)),
             scopes: None,
@@ -177,11 +176,4 @@ impl TokenHolder {
     pub(in crate::server::http) fn tenant(&self, gate: &Arc<Gate>) -> Arc<Tenant> {
         self.shared.tenant.get_or_init(|| gate.tenant(self.shared.limits)).clone()
     }
-}
-
-/// Identifies the owner of a token by the token's hash.
-fn token_owner(hash: &TokenHash) -> CallOwner {
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash[..8]);
-    CallOwner(u64::from_be_bytes(first))
 }

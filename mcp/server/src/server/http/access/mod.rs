@@ -135,6 +135,15 @@ impl Access {
         self.oauth.is_some()
     }
 
+    /// True for an owner without a token that is still good: what it has begun ends. Whether an issuer still gives tokens
+    /// to an owner is not known here.
+    pub fn is_gone(&self, owner: CallOwner) -> bool {
+        match owner.is_of_issuer() {
+            true => self.asks_for_tokens() && self.oauth.is_none(),
+            false => self.holder(owner).is_none(),
+        }
+    }
+
     /// True when clients need a token.
     pub fn asks_for_tokens(&self) -> bool {
         self.tokens.is_some()
@@ -301,4 +310,23 @@ impl Access {
 fn bearer(text: &str) -> Option<&str> {
     let (scheme, token) = text.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_gone_with_its_token() {
+        let limits = HttpLimits::default();
+        let [one, other] = ["a", "b"].map(|token| CallOwner::of_token(&hash(token)));
+        let issued = CallOwner::of_issuer(&hash("a"));
+        let known = TokenGrant::unlimited("a", hash("a"));
+        let access = Access::by_tokens(vec![known], None, &limits, false);
+        assert!(!access.is_gone(one) && access.is_gone(other));
+        // There is no issuer any more.
+        assert!(issued.is_of_issuer() && !one.is_of_issuer() && access.is_gone(issued));
+        let open = Access::open(&limits);
+        assert!(!open.is_gone(other) && !open.is_gone(issued));
+    }
 }

@@ -184,7 +184,8 @@ impl HttpServer {
     pub(in crate::server::http) fn has(&self, owner: CallOwner, claim: &Claim) -> bool {
         match claim {
             Claim::Task(id) => self.handlers.unrestricted().detached().find(owner, id).is_some(),
-            Claim::State(state) => self.parked.has(owner, state),
+            // Also one that is over: this node says so.
+            Claim::State(state) => self.parked.is_of_this_node(state),
         }
     }
 

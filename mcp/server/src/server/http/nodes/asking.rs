@@ -1,7 +1,7 @@
 //! Relays a client's request to the node (server process) that holds the task or waiting run it is about, and streams
 //! the answer of that node to the client.
 
-use super::message::{AskedRequest, Inability, NodeMessage, Reply, received_headers};
+use super::message::{AskedRequest, Claim, Inability, NodeMessage, Reply, received_headers};
 use super::{MessageLost, Nodes};
 use crate::server::http::reply;
 use axum::body::Body;
@@ -165,7 +165,8 @@ impl Ask {
     /// What the node says first that has what the request needs.
     async fn begin(&mut self, request: &AskedRequest) -> Result<Option<Reply>, MessageLost> {
         let (nodes, id) = (self.nodes.clone(), self.id);
-        if request.body.len() > SMALL {
+        // A request that a silent node reads late would use up its state.
+        if request.body.len() > SMALL || matches!(request.claim, Claim::State(_)) {
             let (owner, claim) = (request.owner, request.claim.clone());
             nodes.try_send(NodeMessage::Find { id, owner, claim }).await?;
             if self.parts.next(TAKEN_WITHIN).await.is_none() {

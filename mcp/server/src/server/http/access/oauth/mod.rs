@@ -220,10 +220,7 @@ async fn verified(
 /// The owner of everything that a subject of an issuer begins.
 fn owner(issuer: &str, subject: &str) -> CallOwner {
     // The length keeps two pairs with the same text apart.
-    let digest = hash(&format!("{}:{issuer}|{subject}", issuer.len()));
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    CallOwner(u64::from_be_bytes(first))
+    CallOwner::of_issuer(&hash(&format!("{}:{issuer}|{subject}", issuer.len())))
 }
 
 /// The name for logs and for rules of the policy. No token of the file of tokens can have it.
