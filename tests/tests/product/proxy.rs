@@ -452,7 +452,7 @@ to = [\"two/echo\"]
         let call = json!({
             "action": "call", "connection": "one", "tool": tool, "arguments": arguments, "resultToFile": true,
         });
-        let result = data(&mut server, call);
+        let result = dispatch(&mut server, call);
         let file = result["resultFile"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned();
         for by in
             [json!({ "argumentsFile": file }), json!({ "arguments": { "look": file }, "resultToFile": true })]
