@@ -260,6 +260,9 @@ struct Now<'o> {
     origins: Option<&'o CallOrigins>,
 }
 
+/// A label, and the source of a plan that has it.
+type LabeledSource = (LabelSet, usize);
+
 /// What a file says of the flows that the plan of a program has into a call.
 fn planned_flow(
     rules: &FlowRules,
@@ -282,7 +285,7 @@ fn planned_flow(
     let paths: Vec<Vec<Box<str>>> = parts.iter().map(|(path, _)| (*path).clone()).collect();
     let control = Place::Control { arguments: Some(&paths) };
     let places = parts.iter().map(|(path, sources)| (Place::Argument(path), *sources));
-    let mut strictest: Option<(FlowSaid, (Place<'_>, (LabelSet, usize)))> = None;
+    let mut strictest: Option<(FlowSaid, (Place<'_>, LabeledSource))> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
         let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), now);
         let Some((said, of)) = found else { continue };
@@ -301,9 +304,9 @@ fn worst_source(
     plan: &FlowPlan,
     (sources, labels): (SourceSet, &[LabelSet]),
     now: Option<Now<'_>>,
-) -> Option<(FlowSaid, (LabelSet, usize))> {
+) -> Option<(FlowSaid, LabeledSource)> {
     let found = now.and_then(|now| now.origins).map(|origins| origins_of(origins, sink.place));
-    let mut worst: Option<(FlowSaid, (LabelSet, usize))> = None;
+    let mut worst: Option<(FlowSaid, LabeledSource)> = None;
     for source in sources.iter() {
         let kind = plan.sources.get(source);
         let is_status = matches!(kind, Some(FlowSource::Status(_)));
@@ -348,7 +351,7 @@ fn planned_text(
     plan: &FlowPlan,
     call: &FlowCall,
     place: Place<'_>,
-    (label, source): (LabelSet, usize),
+    (label, source): LabeledSource,
 ) -> String {
     let (from, label) = (plan.source_name(source), rules.labels.name(label));
     let (name, line) = (call.name(), call.line);
