@@ -337,8 +337,12 @@ impl DetachedRuns {
             if run.is_some_and(|run| runs.get(run) == Some(&true)) {
                 continue;
             }
-            let Some(left) = stored.time_left().filter(|_| !is_gone(CallOwner(stored.owner))) else {
-                self.clear(&store, &id, run.filter(|run| runs.contains_key(*run))).await;
+            let (left, is_gone) = (stored.time_left(), is_gone(CallOwner(stored.owner)));
+            let Some(left) = left.filter(|_| !is_gone) else {
+                // Another node may know the token: what does nothing any more stays until its time is over.
+                if left.is_none() || run.is_some() || !store.is_shared() {
+                    self.clear(&store, &id, run.filter(|run| runs.contains_key(*run))).await;
+                }
                 continue;
             };
             let is_left = match (run, store.is_shared()) {

@@ -22,6 +22,9 @@ const CHANNEL: &str = "ptc";
 /// How long a server may take to accept a connection and to say what it is, if the address does not say.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// Addresses of a name that can be tried in the time for one server: the driver waits for each until it accepts.
+const ADDRESSES: u32 = 3;
+
 /// Longest time for all servers of an address together. Each has an equal part of it, so that one that stands still leaves
 /// time for the next one.
 const CONNECT_ALL: Duration = Duration::from_secs(8);
@@ -79,6 +82,8 @@ pub(super) struct NoConnection {
 pub(super) struct Connector {
     /// Settings for each server, in the order of the address.
     servers: Vec<Config>,
+    /// The longest time for one of them.
+    patience: Duration,
     is_shuffled: bool,
     tls: MakeRustlsConnect,
     changes: watch::Sender<u64>,
@@ -98,9 +103,8 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("ptc");
         }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
+        let patience = config.get_connect_timeout().copied().unwrap_or(CONNECT);
+        config.connect_timeout(patience / ADDRESSES);
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(UNACKNOWLEDGED);
         }
@@ -112,7 +116,7 @@ impl Connector {
         tls.alpn_protocols.clear();
         let is_shuffled = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let (servers, tls) = (servers_of(&config)?, MakeRustlsConnect::new(tls));
-        Ok(Connector { servers, is_shuffled, tls, changes, messages })
+        Ok(Connector { servers, patience, is_shuffled, tls, changes, messages })
     }
 
     /// A connection to the first server that has what the address asks for. It takes no longer than [`CONNECT_ALL`].
@@ -121,8 +125,7 @@ impl Connector {
         let count = self.servers.len();
         let first = if self.is_shuffled { random() % count.max(1) } else { 0 };
         for server in self.servers.iter().cycle().skip(first).take(count) {
-            let most = CONNECT_ALL / u32::try_from(count).unwrap_or(u32::MAX);
-            let most = server.get_connect_timeout().map_or(most, |asked| most.min(*asked));
+            let most = self.patience.min(CONNECT_ALL / u32::try_from(count).unwrap_or(u32::MAX));
             match timeout(most, self.connect_to(server)).await {
                 Ok(Ok(open)) => return Ok(open),
                 Ok(Err(error)) => none.error = error,

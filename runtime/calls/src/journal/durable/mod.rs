@@ -343,7 +343,12 @@ impl DurableRuns {
         // What this process has still to store of an earlier execution comes first.
         self.settled().await;
         // The lease of a run that does not exist would make one.
-        self.journal(run).await?;
+        if let Err(error) = self.journal(run).await {
+            if self.claimed.locked().remove(run).is_some() {
+                self.release(run);
+            }
+            return Err(error);
+        }
         if !self.under_way.locked().insert(run.into()) {
             return Err(RecordingError::new(format!("{run} is under way")));
         }

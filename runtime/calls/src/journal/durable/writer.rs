@@ -268,7 +268,7 @@ impl LogWriter {
             }
         };
         match (ends, note.clone()) {
-            (Some(LogEnd::Over), note) => return self.store.remove(&lease, note).await,
+            (Some(LogEnd::Over), note) => return self.remove(&lease, note).await,
             (_, Some(note)) => self.store.note(&lease, note).await?,
             (_, None) => {}
         }
@@ -276,6 +276,17 @@ impl LogWriter {
             Some(LogEnd::Released) => self.store.renew(&[lease], Duration::ZERO).await.map(drop),
             Some(LogEnd::Over) | None => Ok(()),
         }
+    }
+
+    /// Removes a log, with its last note.
+    async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
+        let removed = self.store.remove(lease, note.clone()).await;
+        let (Err(StoreError::LeaseLost), Some(LogNote { key, value })) = (&removed, note) else {
+            return removed;
+        };
+        // It may have been removed before, and only the answer of the store lost.
+        let is_there = self.store.get(&key).await?.map(|entry| entry.value) == value;
+        if is_there { Ok(()) } else { removed }
     }
 
     /// Stores what could not be stored.
@@ -294,7 +305,9 @@ impl LogWriter {
         match self.store.renew(&leases, self.holder.lease).await {
             Ok(lost) => {
                 self.renewed = begun;
-                lost.iter().for_each(|lease| self.lose(&lease.name));
+                for run in lost.iter().filter_map(|lease| lease.name.strip_prefix(PREFIX)) {
+                    self.lose(&run.into());
+                }
             }
             Err(error) => tracing::warn!(%error, "leases of runs are not renewed"),
         }
