@@ -40,6 +40,12 @@ impl Sources {
         Sources(self.0 | other.0)
     }
 
+    /// Those that are not among the others.
+    #[must_use]
+    pub fn without(self, other: Sources) -> Sources {
+        Sources(self.0 & !other.0)
+    }
+
     /// True when there are none.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -180,13 +180,13 @@ impl SessionLog {
                 Ok(_) | Err(_) => return Err(unavailable(fault)),
             },
         };
-        // A process that closes the session removes changes before and after the session itself ([`remove`]): it sees
-        // this change, or the session is missing here.
-        if self.runs.read_note(&key_of(&self.id)).await.map_err(unavailable)?.is_none() {
+        // A process that closes the session ends it before it removes the changes ([`remove`]): it sees this change, or
+        // the session is over here.
+        if stored_session(&self.runs, &self.id).await?.is_none() {
             if is_added {
                 self.runs.note(key, None).await.map_err(unavailable)?;
             }
-            return Err(SessionFault::new(SessionReason::Closed, "session is closed"));
+            return Err(closed());
         }
         Ok(is_added)
     }
@@ -207,6 +207,10 @@ impl SessionLog {
         // Sorted by key, so in order.
         let missed = missed.map_err(unavailable)?;
         for (key, change) in missed {
+            if key != self.change(self.state.locked().known) {
+                // Another process removes the session.
+                return Err(closed());
+            }
             match change.strip_prefix(FORGET) {
                 Some(forget) => forget_again(session, forget).await?,
                 None => {
@@ -236,18 +240,33 @@ impl SessionLog {
     }
 }
 
-/// Removes a session and its changes. If it fails, what is left stays until the next sweep ([`SessionTable::sweep`]).
+fn closed() -> SessionFault {
+    SessionFault::new(SessionReason::Closed, "session is closed")
+}
+
+/// Removes a session and its changes. If it fails, a later sweep does the rest ([`SessionTable::sweep`]).
 async fn remove(runs: &DurableRuns, id: &str) {
     let removed = async {
-        // The changes first, so that the session still names what is left of an interrupted removal.
+        // It is over for every process before its changes go one by one.
+        if let Ok(Some(stored)) = stored_session(runs, id).await {
+            let ended = StoredSession { expires_ms: 0, ..stored };
+            // Plain data.
+            let text = serde_json::to_vec(&ended).unwrap_or_default();
+            runs.note(&key_of(id), Some(text)).await?;
+        }
         remove_changes(runs, id).await?;
-        runs.note(&key_of(id), None).await?;
-        // Another process may have added a change before it could see that the session is closed.
-        remove_changes(runs, id).await
+        runs.note(&key_of(id), None).await
     };
     if let Err(error) = removed.await {
-        tracing::warn!(%error, "a session stays stored until its time is over");
+        tracing::warn!(%error, "a session is not removed from the store yet");
     }
+}
+
+/// A session that is stored and not over.
+async fn stored_session(runs: &DurableRuns, id: &str) -> Result<Option<StoredSession>, SessionFault> {
+    let Some(text) = runs.read_note(&key_of(id)).await.map_err(unavailable)? else { return Ok(None) };
+    let stored: StoredSession = serde_json::from_slice(&text).map_err(unavailable)?;
+    Ok(Some(stored).filter(|stored| !stored.is_over()))
 }
 
 async fn remove_changes(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
@@ -300,8 +319,8 @@ impl SessionTable {
     /// Stores a session that was started.
     ///
     /// # Errors
-    /// The store cannot be used; the owner has as many stored sessions as it may have, in the memory of this process or
-    /// not. (Sessions that start at several nodes in the same moment do not count each other.)
+    /// The store cannot be used; in a database, the owner has as many sessions as it may have, in the memory of a process
+    /// or not. (Sessions that start at several nodes in the same moment do not count each other.)
     pub(super) async fn store_start(
         &self,
         owner: CallOwner,
@@ -318,10 +337,12 @@ impl SessionTable {
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
         let others = all_stored(&log.runs).await.map_err(unavailable)?;
         let of_owner = others.iter().filter(|(_, other)| other.owner == owner.0 && !other.is_over()).count();
-        if of_owner >= self.quotas().quota().most_of_owner {
+        if log.runs.is_shared() && of_owner >= self.quotas().quota().most_of_owner {
             return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
         }
-        log.runs.add_note(&key_of(&log.id), text).await.map_err(unavailable).map(drop)
+        let added = log.runs.add_note(&key_of(&log.id), text).await;
+        // It may be stored all the same.
+        added.inspect_err(|_| log.remove()).map_err(unavailable).map(drop)
     }
 
     /// Finds a session of this owner as all processes have left it.
@@ -338,10 +359,10 @@ impl SessionTable {
         if session.session().is_busy() {
             return Err(SessionFault::busy(id));
         }
-        if log.runs.is_shared() && log.runs.read_note(&key_of(id)).await.map_err(unavailable)?.is_none() {
+        if log.runs.is_shared() && stored_session(&log.runs, id).await?.is_none() {
             // Another process has closed it.
             self.drop_from_memory(owner, id);
-            return Err(SessionFault::new(SessionReason::Closed, "session is closed"));
+            return Err(closed());
         }
         // A change of this process that is not stored yet goes first, or is lost to one of another process.
         let restored = match log.store().await {
@@ -378,12 +399,10 @@ impl SessionTable {
         if let Ok(session) = self.find(owner, id) {
             return Ok(Some(session));
         }
-        let Some(text) = runs.read_note(&key_of(id)).await.map_err(unavailable)? else { return Ok(None) };
-        let stored: StoredSession = serde_json::from_slice(&text).map_err(unavailable)?;
-        if stored.owner != owner.0 || stored.is_over() {
+        let stored = stored_session(runs, id).await?.filter(|stored| stored.owner == owner.0);
+        let Some(StoredSession { title, created_ms, expires_ms, preludes, .. }) = stored else {
             return Ok(None);
-        }
-        let StoredSession { title, created_ms, expires_ms, preludes, .. } = stored;
+        };
         let [created, expires] =
             [created_ms, expires_ms].map(|ms| Timestamp::from_millisecond(ms).unwrap_or_default());
         let preludes = RequestedPreludes::again(preludes.as_ref())?;

@@ -3,7 +3,7 @@
 
 use super::{Append, LogEnd, LostRuns, PREFIX, RunHolder, TEXTS, Waiter};
 use futures_util::stream::{self, StreamExt};
-use ptc_base::store::{Lease, Store, StoreError};
+use ptc_base::store::{Lease, LogNote, Store, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;

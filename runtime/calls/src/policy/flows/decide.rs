@@ -73,7 +73,10 @@ impl<'s> Callee<'s> {
 }
 
 /// Levels of arguments that are looked at part by part.
-const DEEPEST: usize = 4;
+const DEEPEST: usize = 32;
+
+/// Most different parts that are looked at one by one.
+const MOST_PARTS: usize = 4_096;
 
 impl Policy {
     /// True when every key of the context is the user's own text, as all files see it.
@@ -98,11 +101,12 @@ impl Policy {
                 return marked();
             }
             let planned: Vec<&FlowCall> = planned.collect();
-            let parts = parts_of(call).unwrap_or_default();
+            let made = parts_of(call).unwrap_or_default();
             let found = |origins: Option<&CallOrigins>| {
-                let now = Some(Now { seen, parts: &parts, origins });
-                let all =
-                    planned.iter().filter_map(|call| planned_flow(rules, callee, plan, call, seen, now));
+                let (now, parts) = (Some(Now { seen, origins }), Parts::Made(&made));
+                let all = planned
+                    .iter()
+                    .filter_map(|call| planned_flow(rules, callee, plan, (call, parts), seen, now));
                 all.reduce(stricter)
             };
             let by_plan = found(None)?;
@@ -142,7 +146,7 @@ impl Policy {
         let is_unplanned = |plan: &FlowPlan| {
             plan.is_unknown || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function)
         };
-        run.plan.as_deref().is_none_or(is_unplanned) || !self.planned_findings(run, find).is_empty()
+        run.plan.as_deref().is_none_or(is_unplanned) || !self.findings_of(run, find, Parts::Possible).is_empty()
     }
 
     /// What is said of each call of a plan, with its index.
@@ -150,6 +154,15 @@ impl Policy {
         &self,
         run: &Tainted,
         find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Vec<(usize, FlowFinding)> {
+        self.findings_of(run, find, Parts::Planned)
+    }
+
+    fn findings_of(
+        &self,
+        run: &Tainted,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+        parts: Parts<'_>,
     ) -> Vec<(usize, FlowFinding)> {
         let Some(plan) = run.plan.as_deref() else { return Vec::new() };
         let mut findings = Vec::new();
@@ -160,7 +173,7 @@ impl Policy {
             let tool = find(server, name).unwrap_or_else(|| Arc::new(unknown(&target)));
             let found = self.of_files(server, &target, &tool, |rules, callee| {
                 let callee = Callee { target: callee.target.filter(|_| named.is_some()), ..callee };
-                planned_flow(rules, callee, plan, call, seen(&rules.labels, run), None)
+                planned_flow(rules, callee, plan, (call, parts), seen(&rules.labels, run), None)
             });
             findings.extend(
                 found.filter(|finding| finding.verdict != Verdict::Allow).map(|finding| (index, finding)),
@@ -235,11 +248,41 @@ fn seen(labels: &Labels, run: &Tainted) -> Seen {
     Seen { session, shown, all: labels.of_answers(&run.answered).union(session).union(shown) }
 }
 
+/// The parts of arguments that a plan knows as a whole, such as lists and answers.
+#[derive(Clone, Copy)]
+enum Parts<'p> {
+    /// None: only what the plan knows.
+    Planned,
+    /// Any that there may be.
+    Possible,
+    /// Those of the call that is made.
+    Made(&'p [Vec<Box<str>>]),
+}
+
+impl Parts<'_> {
+    /// The paths of the parts of an argument, and its own.
+    fn of(self, path: &[Box<str>]) -> Vec<Vec<Box<str>>> {
+        let mut paths = match self {
+            Parts::Planned => Vec::new(),
+            Parts::Possible => vec![[path, &["".into()]].concat()],
+            Parts::Made(made) => made.iter().filter(|part| is_part(part, path)).cloned().collect(),
+        };
+        paths.push(path.to_vec());
+        paths
+    }
+}
+
 /// The paths of the arguments of a call; `None`: they are not known.
 fn parts_of(call: &Subject<'_>) -> Option<Vec<Vec<Box<str>>>> {
     let arguments: Json = serde_json::from_str(&call.named_arguments()).ok()?;
     let mut paths = Vec::new();
     list_paths(&arguments, &mut Vec::new(), &mut paths);
+    paths.sort_unstable();
+    paths.dedup();
+    if paths.len() > MOST_PARTS {
+        // An empty key is any.
+        paths = vec![vec!["".into()]];
+    }
     Some(paths)
 }
 
@@ -254,8 +297,6 @@ fn is_part(path: &[Box<str>], whole: &[Box<str>]) -> bool {
 struct Now<'o> {
     /// Only what has been answered can be in its arguments.
     seen: Seen,
-    /// The paths of its arguments.
-    parts: &'o [Vec<Box<str>>],
     /// Where its arguments come from.
     origins: Option<&'o CallOrigins>,
 }
@@ -268,23 +309,19 @@ fn planned_flow(
     rules: &FlowRules,
     callee: Callee<'_>,
     plan: &FlowPlan,
-    call: &FlowCall,
+    (call, parts): (&FlowCall, Parts<'_>),
     seen: Seen,
     now: Option<Now<'_>>,
 ) -> Option<(FlowSaid, String)> {
     let labels: Vec<LabelSet> = (0..plan.sources.len())
         .map(|source| rules.labels.of_source(plan, source, seen.session, seen.shown))
         .collect();
-    // What the plan knows as a whole may have parts in the call that is made.
-    let made = now.map_or(&[][..], |now| now.parts);
-    let parts = call.arguments.iter().flat_map(|argument| {
-        let below = made.iter().filter(|part| is_part(part, &argument.path));
-        below.chain([&argument.path]).map(|path| (path, argument.sources))
-    });
-    let parts: Vec<(&Vec<Box<str>>, SourceSet)> = parts.collect();
-    let paths: Vec<Vec<Box<str>>> = parts.iter().map(|(path, _)| (*path).clone()).collect();
+    let parts = call.arguments.iter().map(|argument| (parts.of(&argument.path), argument.sources));
+    let parts: Vec<(Vec<Vec<Box<str>>>, SourceSet)> = parts.collect();
+    let paths: Vec<Vec<Box<str>>> = parts.iter().flat_map(|(paths, _)| paths).cloned().collect();
     let control = Place::Control { arguments: Some(&paths) };
-    let places = parts.iter().map(|(path, sources)| (Place::Argument(path), *sources));
+    let places =
+        parts.iter().flat_map(|(paths, sources)| paths.iter().map(|path| (Place::Argument(path), *sources)));
     let mut strictest: Option<(FlowSaid, (Place<'_>, LabeledSource))> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
         let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), now);
@@ -385,18 +422,13 @@ fn marked_flow(
 ) -> Option<(FlowSaid, String)> {
     let labels = &rules.labels;
     let paths = parts_of(call);
-    let missing = paths.as_deref().map(|paths| rules.missing_arguments(paths)).unwrap_or_default();
     let control = Place::Control { arguments: paths.as_deref() };
     let parts = paths.iter().flatten().map(|path| Place::Argument(path));
     let mut strictest: Option<(FlowSaid, LabelSet, Option<String>)> = None;
     // Which keys of the context may be in an argument is not known.
     let all = if labels.trusts_context() { seen.all } else { LabelSet::ALL };
-    let places = std::iter::once(control).chain(parts);
-    let places = places.map(|place| (place, call.origins.map(|origins| origins_of(origins, place))));
-    // That an argument is missing depends on what decided about its map.
-    let missing =
-        missing.iter().filter_map(|path| Some((Place::Argument(path), Some(call.origins?.missing(path)))));
-    for (place, found) in places.chain(missing) {
+    for place in std::iter::once(control).chain(parts) {
+        let found = call.origins.map(|origins| origins_of(origins, place));
         for label in LabelSet::ALL.each(labels.all.len()) {
             let carried = match &found {
                 Some(_) if seen.shown.has(label) => Carried::Data,
@@ -416,7 +448,9 @@ fn marked_flow(
             }
         }
     }
-    let (said, label, from) = strictest?;
+    let strictest = strictest.map(|(said, label, from)| (said, (label, from)));
+    let missing = missing_flow(rules, callee, (call.origins, paths.as_deref()), (seen, all));
+    let (said, (label, from)) = strictest.into_iter().chain(missing).reduce(stricter)?;
     let (server, target) = callee.target.unwrap_or_default();
     let (title, name) = (&said.title, labels.name(label));
     let text = match from {
@@ -429,6 +463,30 @@ fn marked_flow(
         ),
     };
     Some((said, text))
+}
+
+/// What a file says of arguments that a call does not have: that one is missing depends on what decided about the map
+/// that it would stand in. What decided that the call is made counts for the arguments that it has.
+fn missing_flow(
+    rules: &FlowRules,
+    callee: Callee<'_>,
+    (origins, paths): (Option<&CallOrigins>, Option<&[Vec<Box<str>>]>),
+    (seen, all): (Seen, LabelSet),
+) -> Option<(FlowSaid, (LabelSet, Option<String>))> {
+    let (origins, paths, (server, target)) = (origins?, paths?, callee.target?);
+    let labels = &rules.labels;
+    let mut strictest = None;
+    for (index, rule, path) in rules.missing_arguments(server, target, paths) {
+        let found = origins.missing(&path);
+        for label in LabelSet::ALL.each(labels.all.len()).filter(|label| rule.from.has(*label)) {
+            if seen.shown.has(label) || found.carries(labels, all, label, None) != Carried::Data {
+                continue;
+            }
+            let next = (rule.said(index), (label, found.name(labels, all, label)));
+            strictest = Some(strictest.map_or(next.clone(), |first| stricter(first, next)));
+        }
+    }
+    strictest
 }
 
 /// The first answer with a label, as it is shown.

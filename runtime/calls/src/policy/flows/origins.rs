@@ -118,9 +118,9 @@ impl CallOrigins {
         self.found(self.arguments.along(path))
     }
 
-    /// The origins of what decided that an argument is missing.
+    /// The origins of what decided that an argument is missing in a call, but not whether the call is made.
     pub(super) fn missing(&self, path: &[Box<str>]) -> Found<'_> {
-        self.found(self.arguments.presence(path))
+        self.found(self.arguments.presence(path).without(self.control))
     }
 
     fn found(&self, sources: Sources) -> Found<'_> {

@@ -79,6 +79,11 @@ pub(super) struct FlowSaid {
 }
 
 impl FlowRule {
+    /// What it says, as the rule of this index in its file.
+    pub(super) fn said(&self, index: usize) -> FlowSaid {
+        FlowSaid { verdict: self.verdict, title: self.title.clone(), rule: index, before: self.before }
+    }
+
     fn applies(&self, label: LabelSet, sink: &Sink<'_>) -> bool {
         let exactness = match self.verdict {
             Verdict::Allow => Exactness::Exact,
@@ -130,12 +135,25 @@ fn is_below(named: &[String], path: &[Box<str>]) -> bool {
 }
 
 impl FlowRules {
-    /// The arguments that rules name and that a call with these arguments does not have.
-    pub(super) fn missing_arguments(&self, paths: &[Vec<Box<str>>]) -> Vec<Vec<Box<str>>> {
-        let named = self.rules.iter().flat_map(|rule| &rule.args).map(|(pointer, _)| pointer.segments());
-        let missing = named.filter(|named| !paths.iter().any(|path| overlaps(named, path)));
+    /// The arguments that rules for a tool name, but not those that allow, and that a call with these arguments does not
+    /// have; each with the index of its rule.
+    pub(super) fn missing_arguments(
+        &self,
+        server: &str,
+        target: &str,
+        paths: &[Vec<Box<str>>],
+    ) -> Vec<(usize, &FlowRule, Vec<Box<str>>)> {
         let key = |segment: &String| if segment == "*" { "".into() } else { segment.as_str().into() };
-        missing.map(|named| named.iter().map(key).collect()).collect()
+        let rules = self.rules.iter().enumerate().filter(|(_, rule)| {
+            rule.verdict != Verdict::Allow && names(&rule.to, server, target, Exactness::Loose)
+        });
+        let named =
+            rules.flat_map(|(index, rule)| rule.args.iter().map(move |(pointer, _)| (index, rule, pointer)));
+        let missing =
+            named.filter(|(_, _, named)| !paths.iter().any(|path| overlaps(named.segments(), path)));
+        missing
+            .map(|(index, rule, named)| (index, rule, named.segments().iter().map(key).collect()))
+            .collect()
     }
 
     /// What the file says of a flow from a label; `None`: nothing. `is_status`: only whether a call succeeded flows.
@@ -143,8 +161,7 @@ impl FlowRules {
         let mut rules = self.rules.iter().enumerate();
         let found = rules.find(|(_, rule)| (rule.status || !is_status) && rule.applies(label, sink));
         if let Some((index, rule)) = found {
-            let (verdict, title, before) = (rule.verdict, rule.title.clone(), rule.before);
-            return Some(FlowSaid { verdict, title, rule: index, before });
+            return Some(rule.said(index));
         }
         let title = self.standard.as_ref().filter(|_| !is_status)?;
         let said = |index: usize| FlowSaid {

@@ -101,15 +101,28 @@ impl<'s> FormatSearch<'s> {
                 let is_on_the_way = path.first().is_none_or(|key| key.is_empty() || same_key(name, key));
                 is_on_the_way && self.is_in(part, path.get(1..).unwrap_or_default(), depth)
             }),
-            ("additionalProperties", part) => self.is_in(part, path.get(1..).unwrap_or_default(), depth),
+            ("additionalProperties" | "unevaluatedProperties", part) => {
+                let properties = members.get("properties").and_then(Json::as_object);
+                let has =
+                    |key: &str| properties.is_some_and(|all| all.keys().any(|name| same_key(name, key)));
+                let is_named = path.first().is_some_and(|key| !key.is_empty() && has(key));
+                !is_named && self.is_in(part, path.get(1..).unwrap_or_default(), depth)
+            }
+            ("propertyNames", part) => path.is_empty() && self.is_in(part, path, depth),
             ("patternProperties", Json::Object(parts)) => {
                 parts.values().any(|part| self.is_in(part, path.get(1..).unwrap_or_default(), depth))
             }
             // These are about the same value, or about items, which have the path of their list.
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Json::Array(parts)) => {
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Json::Array(parts)) => {
                 parts.iter().any(|part| self.is_in(part, path, depth))
             }
-            ("items" | "contains" | "if" | "then" | "else", part) => self.is_in(part, path, depth),
+            ("dependentSchemas" | "dependencies", Json::Object(parts)) => {
+                parts.values().any(|part| self.is_in(part, path, depth))
+            }
+            (
+                "items" | "additionalItems" | "unevaluatedItems" | "contains" | "if" | "then" | "else",
+                part,
+            ) => self.is_in(part, path, depth),
             _ => false,
         })
     }

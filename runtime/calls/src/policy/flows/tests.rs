@@ -34,6 +34,7 @@ fn tool(name: &str) -> UpstreamTool {
             "maybe": { "anyOf": [{ "$ref": "#/$defs/parts" }, { "type": "null" }] },
             "elsewhere": { "$ref": "https://example.org/schema" },
             "tree": { "$ref": "#/$defs/tree" },
+            "pair": { "items": [{ "format": "email" }, {}] },
         },
         "$defs": {
             "link": { "format": "uri" },
@@ -96,6 +97,8 @@ fn answers_before_a_call_count_where_there_is_no_plan() {
         ("bank/send", json!({ "maybe": { "target": "x" } }), true),
         ("bank/send", json!({ "elsewhere": "x" }), true),
         ("bank/send", json!({ "tree": { "child": 1 } }), false),
+        ("bank/send", json!({ "pair": [1] }), true),
+        ("bank/send", json!({ "a": { "b": { "c": { "d": { "e": { "text": 1 } } } } } }), false),
     ] {
         assert_eq!(said(&policy, target, &arguments, &nothing), "-", "{target} {arguments}");
         assert_eq!(said(&policy, target, &arguments, &mail) != "-", is_flow, "{target} {arguments}");
