@@ -146,7 +146,8 @@ impl Policy {
         let is_unplanned = |plan: &FlowPlan| {
             plan.is_unknown || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function)
         };
-        run.plan.as_deref().is_none_or(is_unplanned) || !self.findings_of(run, find, Parts::Possible).is_empty()
+        run.plan.as_deref().is_none_or(is_unplanned)
+            || !self.findings_of(run, find, Parts::Possible).is_empty()
     }
 
     /// What is said of each call of a plan, with its index.
@@ -449,7 +450,7 @@ fn marked_flow(
         }
     }
     let strictest = strictest.map(|(said, label, from)| (said, (label, from)));
-    let missing = missing_flow(rules, callee, (call.origins, paths.as_deref()), (seen, all));
+    let missing = missing_flow(rules, callee, call.origins, paths.as_deref(), (seen, all));
     let (said, (label, from)) = strictest.into_iter().chain(missing).reduce(stricter)?;
     let (server, target) = callee.target.unwrap_or_default();
     let (title, name) = (&said.title, labels.name(label));
@@ -470,7 +471,8 @@ fn marked_flow(
 fn missing_flow(
     rules: &FlowRules,
     callee: Callee<'_>,
-    (origins, paths): (Option<&CallOrigins>, Option<&[Vec<Box<str>>]>),
+    origins: Option<&CallOrigins>,
+    paths: Option<&[Vec<Box<str>>]>,
     (seen, all): (Seen, LabelSet),
 ) -> Option<(FlowSaid, (LabelSet, Option<String>))> {
     let (origins, paths, (server, target)) = (origins?, paths?, callee.target?);
