@@ -138,30 +138,6 @@ fn which_server_was_called_may_be_in_what_another_one_answers() {
     assert_eq!(value(&program("\"other\""), &flags), "nil");
 }
 
-/// The plan knows a list as a whole. What its items have inside is decided by their values, at the call.
-#[test]
-fn parts_of_lists_are_told_apart_by_their_values() {
-    let rules = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
-flows = \"standard\"
-[labels]
-untrusted = [\"probe/stats\"]
-closed = [\"probe/*\"]
-";
-    let (config, policy) = (probe(), PolicyFile::new(rules));
-    let flags = config.flags(&["--policy", policy.path()]);
-    for (item, is_sent) in [
-        ("{:recipient \"GB1\" :note (count s)}", true),
-        ("{:note {:a {:b {:c {:d {:e (count s)}}}}}}", true),
-        ("{:recipient (count s) :note 1}", false),
-        ("{:note {:a {:b {:c {:d {:fileID (count s)}}}}}}", false),
-    ] {
-        let program = format!(
-            "(let [s (tool/call! 'probe/stats {{}})] (:reason (tool/call 'probe/echo {{:transfers [{item}]}})))"
-        );
-        assert_eq!(value(&program, &flags) == "nil", is_sent, "{item}");
-    }
-}
-
 #[test]
 fn a_rule_may_refuse_programs_before_they_run() {
     let (config, policy) = (probe(), PolicyFile::new(&format!("{RULES}before = true\n")));
