@@ -335,10 +335,12 @@ impl SessionTable {
             preludes: session.preludes().references.clone(),
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
-        let others = all_stored(&log.runs).await.map_err(unavailable)?;
-        let of_owner = others.iter().filter(|(_, other)| other.owner == owner.0 && !other.is_over()).count();
-        if log.runs.is_shared() && of_owner >= self.quotas().quota().most_of_owner {
-            return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
+        if log.runs.is_shared() {
+            let others = all_stored(&log.runs).await.map_err(unavailable)?;
+            let of_owner = others.iter().filter(|(_, other)| other.owner == owner.0 && !other.is_over());
+            if of_owner.count() >= self.quotas().quota().most_of_owner {
+                return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
+            }
         }
         let added = log.runs.add_note(&key_of(&log.id), text).await;
         // It may be stored all the same.
