@@ -46,7 +46,7 @@ pub mod value;
 
 pub use context::Context;
 pub use fault::{BoundedText, CallSite, Class, Fault, Reason, Result, Span, UnitId};
-pub use isolate::sources::{AnswerSources, SourceText};
+pub use isolate::sources::{AnswerSources, DefinedFrom, SourceText};
 pub use isolate::{Arity, Budget, CallId, Definition, Ended, Exit, Isolate, NotData, OverLimit, Tuning};
 pub use memory::{Interrupt, InterruptKind, Preempt, Preemption};
 pub use sources::{CallSources, PartSources, Sources};

@@ -3,7 +3,7 @@
 
 use super::clock::cpu_millis;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
-use ptc_vm::{Budget, Exit, Isolate};
+use ptc_vm::{Budget, DefinedFrom, Exit, Isolate};
 use std::path::Path;
 
 /// Timed runs after one warm-up.
@@ -108,7 +108,8 @@ impl Workload {
         evaluate(&mut isolate, self.source, &[])?;
         if tracking == Tracking::Clear {
             // Names of which nothing is said may come from anything.
-            isolate.definitions_from(&[], |_| Some(Vec::new()));
+            isolate
+                .definitions_from(&[], |_| DefinedFrom::Sources { named: Vec::new(), globals: Vec::new() });
         }
         if tracking != Tracking::Off {
             isolate.commit(u64::MAX).map_err(|limit| format!("{limit:?}"))?;

@@ -20,6 +20,7 @@ use ptc_calls::run::outcome::Outcome;
 use ptc_calls::run::watcher::RunWatcher;
 use ptc_calls::tools::{ServerNames, SharedCatalog, SnapshotMode};
 use ptc_upstream::{RecordedUpstream, Upstream};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The least time that a replayed program has: it may run on a slower machine.
@@ -181,8 +182,8 @@ impl Runtime {
     #[doc(hidden)]
     pub async fn restore(&self, session: &Session, recording: Recording) -> Result<(), RecordingError> {
         let recording = Arc::new(recording);
+        self.start_recorded(&recording).await;
         let header = recording.header();
-        self.start_recorded(header).await;
         let journal = Arc::new(RunJournal::restored(Script::new(recording.clone(), Matching::Strict)));
         let options = run_options(header, Some(journal.clone()));
         let run = session.run(header.program.as_str(), options, None);
@@ -214,7 +215,7 @@ impl Runtime {
         if header.language != Language::Lisp {
             return Err(RecordingError::new(format!("{run}: scripts do not go on")));
         }
-        self.start_recorded(header).await;
+        self.start_recorded(&recording).await;
         let script = Script::new(recording.clone(), Matching::Strict);
         let scope = self.scope_of(&recording)?;
         let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
@@ -231,11 +232,18 @@ impl Runtime {
         Ok(Scope::new(lisp, base.queue.clone()))
     }
 
-    /// Starts the servers that a run knew: it must find their tools at once.
-    async fn start_recorded(&self, header: &Header) {
-        let known = header.servers.iter().filter(|server| server.tools.is_some());
+    /// Starts the servers that a run knew, or waited for: it must find their tools at once.
+    async fn start_recorded(&self, recording: &Recording) {
+        let known = recording.header().servers.iter();
+        let mut names: BTreeSet<&str> =
+            known.filter(|server| server.tools.is_some()).map(|server| server.server.as_str()).collect();
+        names.extend(recording.records().iter().filter_map(|record| match record {
+            Record::Tools(server) => Some(server.server.as_str()),
+            Record::Call(call) => Some(call.server.as_str()),
+            _ => None,
+        }));
         let starts =
-            known.filter_map(|server| self.broker().upstream(&server.server)).map(|upstream| async move {
+            names.into_iter().filter_map(|name| self.broker().upstream(name)).map(|upstream| async move {
                 // A server that does not start shows in the run.
                 let _ = upstream.start().await;
             });

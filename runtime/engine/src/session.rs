@@ -13,12 +13,14 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use ptc_base::sync::Locked;
+use ptc_calls::policy::{SessionAnswers, SharedPolicy};
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Failure, Outcome, Report};
 use ptc_calls::run::watcher::RunWatcher;
 use ptc_vm::{Class, Reason};
+use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -187,6 +189,29 @@ impl Session {
     #[doc(hidden)]
     pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
         look(&self.shared.state.contents())
+    }
+
+    /// What its programs have been answered, as far as a policy has rules for data flows.
+    #[doc(hidden)]
+    pub fn answers(&self) -> SessionAnswers {
+        self.with_policy(SharedPolicy::session_answers)
+    }
+
+    /// Notes what its programs have been answered in another process.
+    #[doc(hidden)]
+    pub fn add_answers(&self, answers: SessionAnswers) {
+        self.with_policy(|policy, session| policy.add_session_answers(session, answers));
+    }
+
+    /// Notes that the model has seen what its programs have been answered.
+    #[doc(hidden)]
+    pub fn show_answers(&self) {
+        self.with_policy(SharedPolicy::shown_all);
+    }
+
+    fn with_policy<T>(&self, act: impl FnOnce(&SharedPolicy, &Weak<dyn Any + Send + Sync>) -> T) -> T {
+        let state: Arc<dyn Any + Send + Sync> = self.shared.state.clone();
+        act(self.shared.lisp().broker().policy(), &Arc::downgrade(&state))
     }
 
     /// Its limits.

@@ -6,6 +6,7 @@ mod flows;
 mod limits;
 mod pins;
 mod programs;
+mod session_flows;
 mod webhook;
 
 use ptc_tests::binary::{eval, run_ptc, value};

@@ -207,6 +207,11 @@ impl Isolate {
         })
     }
 
+    /// The number that the next host call gets. Numbers are never used twice.
+    pub fn next_call(&self) -> CallId {
+        self.world.as_ref().map_or(CallId(0), |world| world.schedule.next_call())
+    }
+
     /// Gives access to the arguments of a host call in flight; `None` if it is not in flight (any more).
     pub fn call<T>(
         &mut self,

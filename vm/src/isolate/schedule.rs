@@ -166,10 +166,15 @@ impl Schedule {
         stop
     }
 
+    /// The number of the next host call.
+    pub(super) fn next_call(&self) -> CallId {
+        CallId(self.next_call)
+    }
+
     /// Makes a fiber wait for the host.
     pub(super) fn suspend(&mut self, id: FiberId, request: HostRequest, cx: &Context) -> CallId {
         let HostRequest { function, arguments, dst } = request;
-        let call = CallId(self.next_call);
+        let call = self.next_call();
         self.next_call += 1;
         self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });
         if let Some(slot) = self.slot(id) {

@@ -4,7 +4,7 @@
 
 use super::{CallId, Isolate, World};
 use crate::interpreter::tracked::AnswerShadow;
-use crate::sources::{CallSources, PartSources, Shadow, Sources};
+use crate::sources::{CallSources, PartSources, Shadow, Sources, Tracker};
 use std::sync::Arc;
 
 /// Where the answer of a host call comes from.
@@ -27,6 +27,22 @@ pub enum AnswerSources<'n> {
         /// The answer is a map, and its entries of these names are its status; `None`: all of it is data.
         parts: Option<&'n [&'n str]>,
     },
+}
+
+/// What a run without tracking may have defined a name from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefinedFrom {
+    /// The program does not define it.
+    Nothing,
+    /// These sources decide about it.
+    Sources {
+        /// By name.
+        named: Vec<String>,
+        /// Global names that earlier programs of the session have defined.
+        globals: Vec<Box<str>>,
+    },
+    /// Anything.
+    Anything,
 }
 
 /// A source of arguments, as the host has named it.
@@ -103,31 +119,16 @@ impl Isolate {
         named.chain(special).collect()
     }
 
-    /// Says where the names come from that a run without tracking has defined, and what it was answered in all. Called
-    /// before the run is committed.
-    pub fn definitions_from(
-        &mut self,
-        answered: &[String],
-        mut of_name: impl FnMut(&str) -> Option<Vec<String>>,
-    ) {
+    /// Says where the names come from that a run without tracking has defined, or might have on a way that it did not
+    /// take, and what it was answered in all. Called before the run is committed.
+    pub fn definitions_from(&mut self, answered: &[String], of_name: impl FnMut(&str) -> DefinedFrom) {
         self.scope(|world, _| {
             if world.cx.tracker.is_some() {
                 return;
             }
             let mut tracker = world.tracker.take().unwrap_or_default();
-            let mut union = |names: &[String]| {
-                names.iter().fold(Sources::NONE, |all, name| all.union(tracker.source(name)))
-            };
-            let all = union(answered);
-            let mut defined = Vec::new();
-            for (slot, key) in world.slots.names() {
-                if key.namespace.is_none() && world.globals.is_changed(slot) {
-                    let names = of_name(world.cx.symbols.text(key.name));
-                    let sources = names.map_or(Sources::ANYTHING, |names| union(&names));
-                    defined.push((slot, sources));
-                }
-            }
-            defined.into_iter().for_each(|(slot, sources)| tracker.define(slot, Shadow::flat(sources)));
+            world.name_definitions(&mut tracker, of_name);
+            let all = tracker.sources(answered);
             tracker.note_answer(all);
             tracker.is_said = true;
             if world.cx.memos.exist() {
@@ -139,6 +140,32 @@ impl Isolate {
 }
 
 impl World {
+    /// Gives the global names the sources of what may have defined them in this run.
+    fn name_definitions(&self, tracker: &mut Tracker, mut of_name: impl FnMut(&str) -> DefinedFrom) {
+        let names = || self.slots.names().filter(|(_, key)| key.namespace.is_none());
+        let mut defined = Vec::new();
+        for (slot, key) in names() {
+            let is_changed = self.globals.is_changed(slot);
+            let sources = match of_name(self.cx.symbols.text(key.name)) {
+                DefinedFrom::Nothing if !is_changed => continue,
+                DefinedFrom::Nothing | DefinedFrom::Anything => Sources::ANYTHING,
+                DefinedFrom::Sources { named, globals } => {
+                    let of_global = |name: &Box<str>| {
+                        let slot = names().find(|(_, key)| *self.cx.symbols.text(key.name) == **name);
+                        slot.map_or(Sources::ANYTHING, |(slot, _)| tracker.sources_before(slot))
+                    };
+                    let of_globals =
+                        globals.iter().fold(Sources::NONE, |all, name| all.union(of_global(name)));
+                    of_globals.union(tracker.sources(&named))
+                }
+            };
+            let is_as_before = !is_changed && self.globals.get(slot).is_some();
+            let before = if is_as_before { tracker.sources_before(slot) } else { Sources::NONE };
+            defined.push((slot, sources.union(before)));
+        }
+        defined.into_iter().for_each(|(slot, sources)| tracker.define(slot, Shadow::flat(sources)));
+    }
+
     fn answer_from(&mut self, id: CallId, from: AnswerSources<'_>) {
         let Some(tracker) = self.cx.tracker.as_mut() else { return };
         let Some((fiber, count)) = self.schedule.caller(id) else { return };

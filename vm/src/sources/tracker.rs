@@ -81,6 +81,11 @@ impl Tracker {
         Sources::only(number)
     }
 
+    /// The sources of these names.
+    pub(crate) fn sources(&mut self, names: &[String]) -> Sources {
+        names.iter().fold(Sources::NONE, |all, name| all.union(self.source(name)))
+    }
+
     /// The names of some sources.
     pub(crate) fn names(&self, sources: Sources) -> impl Iterator<Item = (Sources, Arc<str>)> {
         let named = |number: usize| Some((Sources::only(number), self.names.get(number)?.clone()));
@@ -155,6 +160,11 @@ impl Tracker {
     /// True when the sources of a name of an earlier run are known.
     pub(crate) fn is_kept(&self, slot: u32) -> bool {
         self.kept.contains_key(&slot)
+    }
+
+    /// The sources of a name before the run; those of a name that was defined before anything was tracked are not known.
+    pub(crate) fn sources_before(&self, slot: u32) -> Sources {
+        self.kept.get(&slot).copied().unwrap_or(Sources::ANYTHING)
     }
 
     /// True when this run has defined a name.

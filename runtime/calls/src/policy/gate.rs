@@ -7,7 +7,7 @@ use super::approvals::{
 };
 use super::condition::Arguments;
 use super::decide::Policy;
-use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
+use super::flows::{FlowFinding, FlowMarks, SessionAnswers, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use super::rules::FilePlan;
@@ -25,7 +25,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, Weak};
 
 /// Bytes of arguments that are read in less time than a change of threads takes.
 const LARGE: usize = 64 << 10;
@@ -457,8 +457,23 @@ impl SharedPolicy {
 
     /// Notes what the model has seen of a run.
     pub fn shown(&self, run: &RunAccount, shown: ShownAnswer) {
-        if self.current().is_some() {
-            self.0.flows.show(run, shown);
+        if let Some(policy) = self.current() {
+            self.0.flows.show(run, shown, policy.counts_status());
         }
+    }
+
+    /// Notes that the model has seen all that a session has been answered.
+    pub fn shown_all(&self, session: &Weak<dyn Any + Send + Sync>) {
+        self.0.flows.show_all(session);
+    }
+
+    /// The answers that the programs of a session have got, as far as rules were in force.
+    pub fn session_answers(&self, session: &Weak<dyn Any + Send + Sync>) -> SessionAnswers {
+        self.0.flows.of_session(session)
+    }
+
+    /// Notes answers of a session that came to it in another process.
+    pub fn add_session_answers(&self, session: &Weak<dyn Any + Send + Sync>, answers: SessionAnswers) {
+        self.0.flows.add(session, answers);
     }
 }

@@ -46,7 +46,7 @@ pub use check::{KnownServer, PolicyFinding};
 pub use decide::Policy;
 pub use effects::ToolEffect;
 pub use file::PolicyError;
-pub use flows::{CallOrigins, Origin, STATUS_PARTS, ShownAnswer};
+pub use flows::{CallOrigins, Origin, STATUS_PARTS, SessionAnswers, ShownAnswer};
 pub use gate::{AskedOf, Clearance};
 pub use gate::{PolicyState, SharedPolicy};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};

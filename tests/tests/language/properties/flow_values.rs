@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use ptc_compiler::flows::{FlowPlan, FlowSource};
 use ptc_tests::small_stack::on_small_stack;
 use ptc_vm::bytecode::Program;
-use ptc_vm::{AnswerSources, CallId, Exit, Isolate, SourceText, Sources, Tuning, json, print};
+use ptc_vm::{AnswerSources, CallId, DefinedFrom, Exit, Isolate, SourceText, Sources, Tuning, json, print};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,7 +132,10 @@ fn run_tuned(
                 return None;
             }
             if how == Before::Untracked {
-                session.isolate.definitions_from(&[], |_| Some(Vec::new()));
+                session.isolate.definitions_from(&[], |_| DefinedFrom::Sources {
+                    named: Vec::new(),
+                    globals: Vec::new(),
+                });
             }
             if how != Before::Same {
                 session.isolate.commit(u64::MAX).ok()?;

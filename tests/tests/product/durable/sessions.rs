@@ -6,7 +6,7 @@ use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::postgres::Database;
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
-use ptc_tests::upstreams::{Upstreams, probe_server};
+use ptc_tests::upstreams::{Upstreams, probe_server, stdio};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -102,6 +102,65 @@ fn a_session_goes_on_after_its_server_was_killed() {
     assert_eq!(server.end(), Some(0));
     let mut server = serve(&world, &[]);
     assert!(eval(&mut server, &id, "1").contains("session not found"));
+}
+
+/// A program that failed is not run again, so calls have other numbers behind it.
+#[test]
+fn a_session_goes_on_whose_programs_have_failed_after_calls() {
+    let world = World::new();
+    let fails = [
+        "(do (tool/call! 'count/read {:k 1}) (fail :no))",
+        "(do (pmap #(tool/call! 'count/read {:k %}) (range 5)) (fail :no))",
+        "(do (doc 'count/read) (tool/call! 'count/none {}))",
+    ];
+    let works = [
+        "(def a (tool/call! 'count/read {:k 2}))",
+        "(def b (reduce + (pmap #(tool/call! 'count/read {:k %}) (range 4))))",
+        "(def c (count (str (doc 'count/read) (budget/remaining))))",
+    ];
+    let mut server = serve(&world, &[]);
+    let id = start(&mut server);
+    for (fails, works) in fails.iter().zip(works) {
+        let failed = json!({ "session_id": id, "program": fails });
+        assert_eq!(call(&mut server, "lisp_session_eval", failed)["isError"], true, "{fails}");
+        eval(&mut server, &id, works);
+    }
+    let (probe, calls) = ("[a b (< 10 c)]", world.calls());
+    let seen = eval(&mut server, &id, probe);
+    assert!(seen.ends_with("true]"), "{seen}");
+    drop(server);
+    let mut server = serve(&world, &[]);
+    assert_eq!(eval(&mut server, &id, probe), seen);
+    assert_eq!(world.calls(), calls, "no call was made again");
+}
+
+/// A session is restored in the order of its log, also when its servers start late.
+#[test]
+fn a_session_waits_for_the_servers_of_its_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, gate) = (folder.path().join("state"), folder.path().join("gate"));
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let probe = probe_server(&[])["command"].as_str().unwrap().to_owned();
+    let script = format!("read line < '{}'; exec '{probe}'", gate.display());
+    let config = Upstreams::default().add("probe", stdio("sh", &["-c", &script])).write();
+    let words = ["serve", "--sessions", "--state", state.to_str().unwrap()];
+    let serve = || Server::from_command(ptc(&[&words[..], &config.flags(&[])].concat()));
+    // Opened by the one who reads.
+    let open = || std::fs::write(&gate, "go\n").unwrap();
+
+    let mut server = serve();
+    open();
+    let id = start(&mut server);
+    eval(&mut server, &id, "(def a (tool/call! 'probe/echo {:v 3}))");
+    eval(&mut server, &id, "(def b (:ok (tool/call 'probe/refuse {})))");
+    drop(server);
+    let mut server = serve();
+    let program = json!({ "session_id": id, "program": "[a b]" });
+    let request = server.begin("tools/call", json!({ "name": "lisp_session_eval", "arguments": program }));
+    open();
+    let answer = server.receive();
+    assert_eq!(answer["id"], request, "{answer}");
+    assert!(text_of(&answer["result"]).starts_with("[3 false]"), "{answer}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::json;
 
 /// Everything may be called; what `stats` answers must not reach `echo`.
-const RULES: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+pub(super) const RULES: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
 [labels]
 untrusted = [\"probe/stats\"]
 [[flow]]
@@ -138,6 +138,30 @@ fn which_server_was_called_may_be_in_what_another_one_answers() {
     assert_eq!(value(&program("\"other\""), &flags), "nil");
 }
 
+/// The plan knows a list as a whole. What its items have inside is decided by their values, at the call.
+#[test]
+fn parts_of_lists_are_told_apart_by_their_values() {
+    let rules = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+flows = \"standard\"
+[labels]
+untrusted = [\"probe/stats\"]
+closed = [\"probe/*\"]
+";
+    let (config, policy) = (probe(), PolicyFile::new(rules));
+    let flags = config.flags(&["--policy", policy.path()]);
+    for (item, is_sent) in [
+        ("{:recipient \"GB1\" :note (count s)}", true),
+        ("{:note {:a {:b {:c {:d {:e (count s)}}}}}}", true),
+        ("{:recipient (count s) :note 1}", false),
+        ("{:note {:a {:b {:c {:d {:fileID (count s)}}}}}}", false),
+    ] {
+        let program = format!(
+            "(let [s (tool/call! 'probe/stats {{}})] (:reason (tool/call 'probe/echo {{:transfers [{item}]}})))"
+        );
+        assert_eq!(value(&program, &flags) == "nil", is_sent, "{item}");
+    }
+}
+
 #[test]
 fn a_rule_may_refuse_programs_before_they_run() {
     let (config, policy) = (probe(), PolicyFile::new(&format!("{RULES}before = true\n")));
@@ -164,83 +188,6 @@ fn a_person_sees_the_flow_before_anything_runs() {
     // A program without the flow is not asked about.
     assert_eq!(text_of(&server.run("(:ok (tool/call 'probe/echo {:v 1}))")), "true");
     assert_eq!(server.end(), Some(0));
-}
-
-#[test]
-fn a_session_remembers_what_it_has_got_and_shown() {
-    let (config, policy) = (probe(), PolicyFile::new(RULES));
-    let flags = config.flags(&["--policy", policy.path(), "--sessions"]);
-    let mut server = Server::start(&flags);
-    let mut call = |tool: &str, arguments| {
-        let answer = server.request("tools/call", json!({ "name": tool, "arguments": arguments }));
-        answer["result"].clone()
-    };
-    let started = text_of(&call("lisp_session_start", json!({})));
-    let id =
-        started.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_')).find(|word| word.len() > 15);
-    let id = id.unwrap_or_else(|| panic!("{started}")).to_owned();
-    let mut run = |program: &str, schema: Option<&str>| {
-        let mut arguments = json!({ "session_id": id, "program": program });
-        if let Some(kind) = schema {
-            arguments["output_schema"] = json!({ "type": kind });
-        }
-        text_of(&call("lisp_session_eval", arguments))
-    };
-    let echo = "(str (:reason (tool/call 'probe/echo {:v 1})))";
-    assert!(!run(echo, None).contains("denied"));
-    // The model learns one number.
-    run("(count (tool/call! 'probe/stats {}))", Some("integer"));
-    assert!(!run(echo, None).contains("denied"));
-    run("(do (def s (tool/call! 'probe/stats {})) 1)", None);
-    let with_name = run("(str (:reason (tool/call 'probe/echo {:v s})))", None);
-    assert!(with_name.contains("denied"), "{with_name}");
-    // The beginning of `s` was shown, so the model may have been steered.
-    let steered = run(echo, None);
-    assert!(steered.contains("denied"), "{steered}");
-}
-
-#[test]
-fn calls_of_functions_of_earlier_programs_are_decided_by_their_values() {
-    let (config, policy) = (probe(), PolicyFile::new(RULES));
-    let flags = config.flags(&["--policy", policy.path(), "--sessions"]);
-    let mut server = Server::start(&flags);
-    let mut call = |tool: &str, arguments| {
-        let answer = server.request("tools/call", json!({ "name": tool, "arguments": arguments }));
-        answer["result"].clone()
-    };
-    for (program, is_denied) in [
-        ("(f 1)", false),
-        ("(do (tool/call! 'probe/stats {}) (f 1))", false),
-        ("(f (count (tool/call! 'probe/stats {})))", true),
-        ("(when (tool/call! 'probe/stats {}) (f 1))", true),
-        ("(do (doc 'probe/echo) (f 1))", false),
-        ("(f (count (doc 'probe/echo)))", true),
-        ("(do (g (tool/call! 'probe/stats {})) (f 1))", false),
-        ("(f (g (tool/call! 'probe/stats {})))", true),
-        // A key, the number of empty maps, and whether the argument is there.
-        ("(p {:v {(str (count (tool/call! 'probe/stats {}))) {}}})", true),
-        ("(p {:v (mapv (fn [_] {}) (range (count (tool/call! 'probe/stats {}))))})", true),
-        ("(p (if (= 0 (count (tool/call! 'probe/stats {}))) {:v 1} {:w 1}))", true),
-        ("(p {:w (count (tool/call! 'probe/stats {}))})", false),
-        ("(p {:w 1})", false),
-        ("(when (tool/call! 'probe/stats {}) (p {:w 1}))", false),
-        ("(f (count (str (budget/remaining))))", false),
-        ("(do (tool/call! 'probe/stats {}) (f (count (str (budget/remaining)))))", true),
-    ] {
-        let started = text_of(&call("lisp_session_start", json!({})));
-        let id = started
-            .split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'))
-            .find(|word| word.len() > 15)
-            .unwrap_or_else(|| panic!("{started}"))
-            .to_owned();
-        let mut run = |program: &str| {
-            text_of(&call("lisp_session_eval", json!({ "session_id": id, "program": program })))
-        };
-        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v})))) (defn g [x] (count x))
-             (defn p [a] (str (:reason (tool/call 'probe/echo a))))");
-        let said = run(program);
-        assert_eq!(said.contains("denied"), is_denied, "{program}: {said}");
-    }
 }
 
 #[test]

@@ -198,12 +198,20 @@ impl Tracking {
             Some(Value::Set(keys)) => keys.members(),
             _ => &[],
         };
-        let mut map = Shadow::default();
+        // All at once: an entry without sources that is added alone is not known by its name.
+        let mut known: Vec<(Rc<str>, Shadow)> = Vec::with_capacity(keys.len());
+        let mut rest = Sources::NONE;
         for (key, register) in keys.iter().zip(registers(entries.items)) {
-            let keyed = exact::keyed(at.cx, key, Sources::NONE);
-            map = exact::with_entry(at.cx, None, &map, keyed, None, self.read(at, register));
+            let value = self.read(at, register);
+            match exact::keyed(at.cx, key, Sources::NONE) {
+                Keyed::Name(name, _) => match known.iter_mut().find(|(other, _)| *other == name) {
+                    Some((_, part)) => *part = part.join(&value),
+                    None => known.push((name, value)),
+                },
+                Keyed::Index(..) | Keyed::Unknown(_) => rest = rest.union(value.deep()),
+            }
         }
-        map
+        Shadow::of_keys(Sources::NONE, known, rest)
     }
 
     fn entries(&mut self, at: At<'_>, map: Shadow, items: Args) -> Shadow {

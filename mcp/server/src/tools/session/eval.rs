@@ -228,8 +228,9 @@ impl Tool for SessionEval {
                     });
                     follow(reporter, move |reporter, outcome: Outcome| {
                         session.touch();
-                        if outcome.result.is_ok() {
-                            session.add_program(&journal);
+                        match outcome.result.is_ok() {
+                            true => session.add_program(&journal),
+                            false => session.add_answers(),
                         }
                         // Without a receiver the process ends.
                         let _ = done.send((reporter, outcome));

@@ -322,7 +322,19 @@ impl BoundTool {
     fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let session = self.table.find(owner, fields.session_id()?)?;
         session.touch();
-        Ok(view::inspect(&session, fields.text("view").unwrap_or_default()))
+        let view = fields.text("view").unwrap_or_default();
+        if view == view::CALLS {
+            // They have the messages of servers.
+            session.session().show_answers();
+            session.add_answers();
+            let stored = session.clone();
+            tasks::spawn(TaskOwner::Run, async move {
+                if let Err(fault) = stored.store().await {
+                    tracing::warn!("what a session has shown is not stored yet: {}", fault.message);
+                }
+            });
+        }
+        Ok(view::inspect(&session, view))
     }
 
     fn forget(&self, owner: CallOwner, fields: &Fields) -> Result<Job, SessionFault> {

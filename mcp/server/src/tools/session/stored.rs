@@ -1,7 +1,8 @@
 //! Stores each session as a log of its programs and call answers (`--state`), and restores it in another process by
 //! running them again.
 //!
-//! The log has each committed program with the answers of its calls, and each `forget`. A process that does not have
+//! The log has each committed program with the answers of its calls, and each `forget`. Of a program that failed it has
+//! which tools had answered it, since the model has seen why it failed. A process that does not have
 //! the session, or not all of it, runs these programs again before the next one. Changes are numbered, and a number is
 //! written once: a process that has missed a change cannot add one.
 
@@ -14,6 +15,7 @@ use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, Recording, RunJournal};
+use ptc_calls::policy::SessionAnswers;
 use ptc_engine::Runtime;
 use ptc_engine::session::{Bindings, Forget, SessionBusy};
 use serde::{Deserialize, Serialize};
@@ -67,6 +69,9 @@ struct StoredForget {
 /// Begins the text of a [`StoredForget`], and of no program's journal.
 const FORGET: &[u8] = b"forget ";
 
+/// Begins the text of [`SessionAnswers`].
+const ANSWERS: &[u8] = b"answers ";
+
 /// The changes of a stored session.
 pub(super) struct SessionLog {
     runs: DurableRuns,
@@ -87,6 +92,8 @@ struct LogState {
     bytes: usize,
     /// A change was too large to be stored.
     is_cut: bool,
+    /// The answers that were added last.
+    answers: SessionAnswers,
 }
 
 fn unavailable(why: impl std::fmt::Display) -> SessionFault {
@@ -120,7 +127,14 @@ impl LogState {
 impl SessionLog {
     /// The log of a new session, or of one that was stored by another process.
     pub(super) fn new(runs: DurableRuns, id: &str, is_behind: bool) -> SessionLog {
-        let state = LogState { known: 0, waiting: VecDeque::new(), is_behind, bytes: 0, is_cut: false };
+        let state = LogState {
+            known: 0,
+            waiting: VecDeque::new(),
+            is_behind,
+            bytes: 0,
+            is_cut: false,
+            answers: SessionAnswers::default(),
+        };
         SessionLog { runs, id: id.to_owned(), state: Mutex::new(state), order: tokio::sync::Mutex::default() }
     }
 
@@ -211,9 +225,12 @@ impl SessionLog {
                 // Another process removes the session.
                 return Err(closed());
             }
-            match change.strip_prefix(FORGET) {
-                Some(forget) => forget_again(session, forget).await?,
-                None => {
+            match (change.strip_prefix(FORGET), change.strip_prefix(ANSWERS)) {
+                (Some(forget), _) => forget_again(session, forget).await?,
+                (None, Some(answers)) => {
+                    session.session().add_answers(serde_json::from_slice(answers).map_err(unavailable)?);
+                }
+                (None, None) => {
                     let recording = Recording::from_lines(&key, &change).map_err(unavailable)?;
                     runtime.restore(session.session(), recording).await.map_err(unavailable)?;
                 }
@@ -301,6 +318,20 @@ impl OpenSession {
     pub(super) fn add_program(&self, journal: &RunJournal) {
         let Some(log) = self.log() else { return };
         log.state.locked().add(journal.take_collected());
+    }
+
+    /// Adds which tools have answered its programs, where no program in the log says so: one has failed, or the model
+    /// has seen more than the answers of its programs.
+    pub(super) fn add_answers(&self) {
+        let Some(log) = self.log() else { return };
+        let answers = self.session().answers();
+        let mut state = log.state.locked();
+        if !answers.is_empty() && state.answers != answers {
+            // Plain data.
+            let text = serde_json::to_vec(&answers).unwrap_or_default();
+            state.add(Some([ANSWERS, &text].concat()));
+            state.answers = answers;
+        }
     }
 
     /// Stores what was added.

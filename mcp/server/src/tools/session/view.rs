@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// The views of `lisp_session_inspect`.
-pub(super) const VIEWS: [&str; 6] = ["overview", "memory", "prints", "tool_calls", "history", "limits"];
+pub(super) const VIEWS: [&str; 6] = ["overview", "memory", "prints", CALLS, "history", "limits"];
+
+/// The view that has the calls of programs, with what servers said of those that failed.
+pub(super) const CALLS: &str = "tool_calls";
 
 /// Most names in the list of the largest ones.
 const LARGEST: usize = 10;
@@ -128,7 +131,7 @@ pub(super) fn inspect(session: &OpenSession, view: &str) -> Map<String, Value> {
                 put("prints", lines.as_slice().into());
                 put("text", lines.join("\n").into());
             }
-            "tool_calls" => {
+            CALLS => {
                 let calls: Vec<Value> = contents.calls.iter().map(call_json).collect();
                 let names: Vec<String> =
                     contents.calls.iter().map(|call| format!("{}.{}", call.server, call.tool)).collect();

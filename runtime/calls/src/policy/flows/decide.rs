@@ -3,7 +3,7 @@
 
 use super::labels::{LabelSet, Labels};
 use super::origins::{CallOrigins, Carried, Found};
-use super::rules::{FlowRules, FlowSaid, Place, Sink};
+use super::rules::{FlowRules, FlowSaid, Place, Sink, same_key};
 use crate::policy::decide::Policy;
 use crate::policy::effects::ToolEffect;
 use crate::policy::rules::RuleFile;
@@ -84,6 +84,12 @@ impl Policy {
         self.files.iter().filter_map(|file| file.flows.as_ref()).all(|flows| flows.labels.trusts_context())
     }
 
+    /// True when a rule of a file counts whether a call succeeded as its data.
+    pub(in crate::policy) fn counts_status(&self) -> bool {
+        let rules = self.files.iter().filter_map(|file| file.flows.as_ref()).flat_map(|flows| &flows.rules);
+        rules.into_iter().any(|rule| rule.status)
+    }
+
     /// The strictest that is said of the flows into a call.
     pub(in crate::policy) fn flow_finding(&self, call: &Subject<'_>, run: &Tainted) -> Option<FlowFinding> {
         let target = call.target.label();
@@ -101,10 +107,12 @@ impl Policy {
                 return marked();
             }
             let planned: Vec<&FlowCall> = planned.collect();
+            let made = parts_of(call).unwrap_or_default();
             let found = |origins: Option<&CallOrigins>| {
-                let now = Some(Now { seen, origins });
-                let all =
-                    planned.iter().filter_map(|call| planned_flow(rules, callee, plan, call, seen, now));
+                let (now, parts) = (Some(Now { seen, origins }), Parts::Made(&made));
+                let all = planned
+                    .iter()
+                    .filter_map(|call| planned_flow(rules, callee, plan, (call, parts), seen, now));
                 all.reduce(stricter)
             };
             let by_plan = found(None)?;
@@ -144,7 +152,8 @@ impl Policy {
         let is_unplanned = |plan: &FlowPlan| {
             plan.is_unknown || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function)
         };
-        run.plan.as_deref().is_none_or(is_unplanned) || !self.planned_findings(run, find).is_empty()
+        run.plan.as_deref().is_none_or(is_unplanned)
+            || !self.findings_of(run, find, Parts::Possible).is_empty()
     }
 
     /// What is said of each call of a plan, with its index.
@@ -152,6 +161,15 @@ impl Policy {
         &self,
         run: &Tainted,
         find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Vec<(usize, FlowFinding)> {
+        self.findings_of(run, find, Parts::Planned)
+    }
+
+    fn findings_of(
+        &self,
+        run: &Tainted,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+        parts: Parts<'_>,
     ) -> Vec<(usize, FlowFinding)> {
         let Some(plan) = run.plan.as_deref() else { return Vec::new() };
         let mut findings = Vec::new();
@@ -162,7 +180,7 @@ impl Policy {
             let tool = find(server, name).unwrap_or_else(|| Arc::new(unknown(&target)));
             let found = self.of_files(server, &target, &tool, |rules, callee| {
                 let callee = Callee { target: callee.target.filter(|_| named.is_some()), ..callee };
-                planned_flow(rules, callee, plan, call, seen(&rules.labels, run), None)
+                planned_flow(rules, callee, plan, (call, parts), seen(&rules.labels, run), None)
             });
             findings.extend(
                 found.filter(|finding| finding.verdict != Verdict::Allow).map(|finding| (index, finding)),
@@ -237,6 +255,30 @@ fn seen(labels: &Labels, run: &Tainted) -> Seen {
     Seen { session, shown, all: labels.of_answers(&run.answered).union(session).union(shown) }
 }
 
+/// The parts of arguments that a plan knows as a whole, such as lists and answers.
+#[derive(Clone, Copy)]
+enum Parts<'p> {
+    /// None: only what the plan knows.
+    Planned,
+    /// Any that there may be.
+    Possible,
+    /// Those of the call that is made.
+    Made(&'p [Vec<Box<str>>]),
+}
+
+impl Parts<'_> {
+    /// The paths of the parts of an argument, and its own.
+    fn of(self, path: &[Box<str>]) -> Vec<Vec<Box<str>>> {
+        let mut paths = match self {
+            Parts::Planned => Vec::new(),
+            Parts::Possible => vec![[path, &["".into()]].concat()],
+            Parts::Made(made) => made.iter().filter(|part| is_part(part, path)).cloned().collect(),
+        };
+        paths.push(path.to_vec());
+        paths
+    }
+}
+
 /// The paths of the arguments of a call; `None`: they are not known.
 fn parts_of(call: &Subject<'_>) -> Option<Vec<Vec<Box<str>>>> {
     let arguments: Json = serde_json::from_str(&call.named_arguments()).ok()?;
@@ -249,6 +291,12 @@ fn parts_of(call: &Subject<'_>) -> Option<Vec<Vec<Box<str>>>> {
         paths = vec![vec!["".into()]];
     }
     Some(paths)
+}
+
+/// True for a path that leads into what another one leads to.
+fn is_part(path: &[Box<str>], whole: &[Box<str>]) -> bool {
+    path.len() > whole.len()
+        && whole.iter().zip(path).all(|(whole, key)| whole.is_empty() || same_key(whole, key))
 }
 
 /// What is known of a call that is made now.
@@ -268,16 +316,19 @@ fn planned_flow(
     rules: &FlowRules,
     callee: Callee<'_>,
     plan: &FlowPlan,
-    call: &FlowCall,
+    (call, parts): (&FlowCall, Parts<'_>),
     seen: Seen,
     now: Option<Now<'_>>,
 ) -> Option<(FlowSaid, String)> {
     let labels: Vec<LabelSet> = (0..plan.sources.len())
         .map(|source| rules.labels.of_source(plan, source, seen.session, seen.shown))
         .collect();
-    let paths: Vec<Vec<Box<str>>> = call.arguments.iter().map(|argument| argument.path.clone()).collect();
+    let parts = call.arguments.iter().map(|argument| (parts.of(&argument.path), argument.sources));
+    let parts: Vec<(Vec<Vec<Box<str>>>, SourceSet)> = parts.collect();
+    let paths: Vec<Vec<Box<str>>> = parts.iter().flat_map(|(paths, _)| paths).cloned().collect();
     let control = Place::Control { arguments: Some(&paths) };
-    let places = call.arguments.iter().map(|argument| (Place::Argument(&argument.path), argument.sources));
+    let places =
+        parts.iter().flat_map(|(paths, sources)| paths.iter().map(|path| (Place::Argument(path), *sources)));
     let mut strictest: Option<(FlowSaid, (Place<'_>, LabeledSource))> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
         let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), now);
@@ -303,7 +354,7 @@ fn worst_source(
     for source in sources.iter() {
         let kind = plan.sources.get(source);
         let is_status = matches!(kind, Some(FlowSource::Status(_)));
-        let is_answer = !matches!(kind, Some(FlowSource::Context(_) | FlowSource::Catalog));
+        let is_answer = is_answer(rules, plan, kind);
         let of_source = labels.get(source).copied().unwrap_or(LabelSet::ALL);
         for label in of_source.each(rules.labels.all.len()) {
             if is_answer && now.is_some_and(|now| !now.seen.all.has(label)) {
@@ -327,6 +378,19 @@ fn worst_source(
         }
     }
     worst
+}
+
+/// True when a source has nothing but what servers have answered. Names and functions of a session may have keys of the
+/// context too.
+fn is_answer(rules: &FlowRules, plan: &FlowPlan, source: Option<&FlowSource>) -> bool {
+    match source {
+        Some(FlowSource::Context(_) | FlowSource::Catalog) => false,
+        Some(FlowSource::Result(call) | FlowSource::Status(call)) => {
+            rules.labels.trusts_context()
+                || plan.calls.get(*call).is_some_and(|call| call.kind != FlowCallKind::Function)
+        }
+        _ => rules.labels.trusts_context(),
+    }
 }
 
 /// The origins of a part of a call.

@@ -123,7 +123,8 @@ impl Labels {
             Some(FlowSource::Context(Some(key))) if self.user.iter().any(|pattern| glob(pattern, key)) => {
                 shown
             }
-            Some(FlowSource::Session(_)) => session.union(shown),
+            // Earlier programs may have stored what the context had.
+            Some(FlowSource::Session(_)) if self.trusts_context() => session.union(shown),
             Some(FlowSource::Result(index) | FlowSource::Status(index)) => match plan.calls.get(*index) {
                 Some(call) => match (&call.server, &call.tool) {
                     (Some(server), Some(tool)) => self.of_answer(server, tool),
@@ -131,7 +132,10 @@ impl Labels {
                 },
                 None => LabelSet::ALL,
             },
-            Some(FlowSource::Anything | FlowSource::Catalog | FlowSource::Context(_)) | None => LabelSet::ALL,
+            Some(
+                FlowSource::Anything | FlowSource::Catalog | FlowSource::Context(_) | FlowSource::Session(_),
+            )
+            | None => LabelSet::ALL,
         }
     }
 }

@@ -29,6 +29,6 @@ pub(super) use decide::{FlowFinding, Tainted};
 pub(super) use file::{FlowSwitch, FlowText, FlowsText};
 pub(super) use labels::UNKNOWN_SOURCE;
 pub(super) use marks::FlowMarks;
-pub use marks::ShownAnswer;
+pub use marks::{SessionAnswers, ShownAnswer};
 pub use origins::{CallOrigins, Origin, STATUS_PARTS};
 pub(super) use rules::FlowRules;

@@ -3,7 +3,7 @@
 
 use super::labels::{LabelSet, Labels, UNKNOWN_SOURCE};
 use crate::tools::glob;
-use ptc_compiler::flows::{FlowPlan, FlowSource};
+use ptc_compiler::flows::{FlowCallKind, FlowPlan, FlowSource};
 use ptc_vm::{PartSources, SourceText, Sources};
 use std::sync::Arc;
 
@@ -65,7 +65,11 @@ impl Origin {
             Origin::Context(key) => {
                 return match source {
                     Some(FlowSource::Context(Some(named))) => same_name(named, key),
-                    Some(FlowSource::Result(_) | FlowSource::Status(_) | FlowSource::Catalog) => false,
+                    // A function of the session may read it.
+                    Some(FlowSource::Result(index) | FlowSource::Status(index)) => {
+                        plan.calls.get(*index).is_none_or(|call| call.kind == FlowCallKind::Function)
+                    }
+                    Some(FlowSource::Catalog) => false,
                     _ => true,
                 };
             }

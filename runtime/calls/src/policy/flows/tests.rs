@@ -141,6 +141,20 @@ fn a_plan_tells_arguments_apart() {
 }
 
 #[test]
+fn what_the_plan_knows_as_a_whole_has_the_parts_of_the_call() {
+    let policy = policy(STANDARD);
+    let source = "(let [m (tool/call! {:server \"mail\" :tool \"read\"})]
+      (tool/call {:server \"bank\" :tool \"pay\" :args {:transfers [{:recipient (:iban m)}]}})
+      (tool/call {:server \"bank\" :tool \"note\" :args {:payload (:whole m)}}))";
+    let run = after(&[("mail", "read")], Some(source));
+    let call = |target: &str, arguments: Json| said(&policy, target, &arguments, &run);
+    assert!(call("bank/pay", json!({ "transfers": [{ "recipient": 1 }] })).contains("/transfers/recipient"));
+    assert_eq!(call("bank/pay", json!({ "transfers": [{ "note": 1 }] })), "-");
+    assert_ne!(call("bank/note", json!({ "payload": { "to": 1 } })), "-");
+    assert_eq!(call("bank/note", json!({ "payload": { "text": 1 } })), "-");
+}
+
+#[test]
 fn a_program_is_refused_before_it_runs_whatever_other_rule_denies() {
     for order in [["", "before = true"], ["before = true", ""]] {
         let rules: String = ["private", "untrusted"]

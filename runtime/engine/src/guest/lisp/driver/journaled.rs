@@ -31,6 +31,30 @@ pub(super) struct Journaled {
     pub(super) is_blocked: bool,
     /// The catalog version of the tool lists in the journal.
     version: u64,
+    numbers: CallNumbers,
+}
+
+/// The numbers of calls in the journal, which begin with each run: a session that is restored has fewer calls behind it
+/// than it had, since programs that failed do not run again.
+#[derive(Clone, Copy)]
+pub(super) struct CallNumbers {
+    /// The first call of the run.
+    first: HostCall,
+}
+
+impl CallNumbers {
+    /// Those of a run with this first call.
+    pub(super) fn begin(first: HostCall) -> CallNumbers {
+        CallNumbers { first }
+    }
+
+    fn seq(self, call: HostCall) -> u64 {
+        call.0.saturating_sub(self.first.0)
+    }
+
+    fn call(self, seq: u64) -> HostCall {
+        HostCall(self.first.0.saturating_add(seq))
+    }
 }
 
 /// The position of a host call in the journal of its run and in the text of its program.
@@ -63,7 +87,8 @@ impl<'j> CallPosition<'j> {
         place: Option<Span>,
         origins: Option<&'j Arc<CallOrigins>>,
     ) -> CallPosition<'j> {
-        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place, origins }
+        let seq = journaled.map_or(call.0, |journaled| journaled.numbers.seq(call));
+        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq, place, origins }
     }
 
     /// Says in a permit which call it is for.
@@ -172,7 +197,13 @@ impl Journaled {
         }
         let is_replay = journal.is_replay();
         let (undelivered, version) = (Vec::new(), catalog.version());
-        Some(Journaled { journal, is_replay, undelivered, is_blocked: false, version })
+        let numbers = CallNumbers::begin(HostCall(0));
+        Some(Journaled { journal, is_replay, undelivered, is_blocked: false, version, numbers })
+    }
+
+    /// Says how its calls are numbered, once that is known.
+    pub(super) fn number(&mut self, numbers: CallNumbers) {
+        self.numbers = numbers;
     }
 
     /// Enters tool lists that are new, or publishes those that a replay has from here on.
@@ -223,9 +254,9 @@ fn header(
 }
 
 /// Whether a call without an answer is made when its run goes on. What was decided when it left counts, and what holds now.
-fn may_be_made(prepared: &PreparedCall, call: HostCall, departed: &Departed) -> bool {
-    let has_left = departed.repeatable.contains(&call.0);
-    !departed.sent.contains(&call.0) && (!has_left || prepared.may_repeat())
+fn may_be_made(prepared: &PreparedCall, seq: u64, departed: &Departed) -> bool {
+    let has_left = departed.repeatable.contains(&seq);
+    !departed.sent.contains(&seq) && (!has_left || prepared.may_repeat())
 }
 
 impl Execution {
@@ -239,10 +270,9 @@ impl Execution {
     /// Whether a replayed call waits here, as the recorded one did.
     pub(super) fn waits_as_recorded(&mut self, call: HostCall) -> bool {
         let fuel = self.isolate.fuel_used();
-        let waits = self
-            .journaled
-            .as_ref()
-            .is_some_and(|journaled| journaled.is_replay && journaled.journal.waits(call.0, fuel));
+        let waits = self.journaled.as_ref().is_some_and(|journaled| {
+            journaled.is_replay && journaled.journal.waits(journaled.numbers.seq(call), fuel)
+        });
         if waits {
             self.in_flight.insert(call, InFlight::default());
         }
@@ -252,14 +282,14 @@ impl Execution {
     /// Enters that a call waits.
     pub(super) fn note_wait(&self, call: HostCall) {
         if let Some(journaled) = &self.journaled {
-            journaled.journal.wait(call.0, self.isolate.fuel_used());
+            journaled.journal.wait(journaled.numbers.seq(call), self.isolate.fuel_used());
         }
     }
 
     /// Enters the answer that the program is about to receive; `None`: a call that waited goes on.
     fn note_end(&self, call: HostCall, answer: impl FnOnce() -> Option<Answer>) {
         if let Some(journaled) = &self.journaled {
-            let (seq, fuel) = (call.0, self.isolate.fuel_used());
+            let (seq, fuel) = (journaled.numbers.seq(call), self.isolate.fuel_used());
             journaled.journal.end(|| EndRecord { seq, fuel, answer: answer(), at_once: false });
         }
     }
@@ -283,7 +313,8 @@ impl Execution {
         let granted = prepared.as_ref().and_then(|prepared| prepared.granted().cloned());
         self.in_flight.insert(call, InFlight { call: tag, granted, prepared, task: None });
         let fuel = self.isolate.fuel_used();
-        let at_once = self.journaled.as_ref().and_then(|it| it.journal.due_at_once(call.0, fuel));
+        let at_once =
+            self.journaled.as_ref().and_then(|it| it.journal.due_at_once(it.numbers.seq(call), fuel));
         if let Some(answer) = at_once {
             self.deliver_recorded(call, answer);
         }
@@ -313,18 +344,18 @@ impl Execution {
 
     /// Delivers the recorded answers that are due; returns whether any was.
     fn replay_due(&mut self) -> bool {
-        let Some(Journaled { journal, is_replay: true, .. }) = self.journaled.as_deref() else {
+        let Some(journaled) = self.journaled.as_deref().filter(|journaled| journaled.is_replay) else {
             return false;
         };
-        let journal = journal.clone();
+        let (journal, numbers) = (journaled.journal.clone(), journaled.numbers);
         let mut is_first = true;
         loop {
             self.follow_lists();
             match journal.due(self.isolate.fuel_used(), is_first) {
-                Due::Answer(seq, answer) => self.deliver_recorded(HostCall(seq), answer),
+                Due::Answer(seq, answer) => self.deliver_recorded(numbers.call(seq), answer),
                 Due::Proceed(seq) => {
-                    self.in_flight.remove(&HostCall(seq));
-                    self.issue(HostCall(seq), true);
+                    self.in_flight.remove(&numbers.call(seq));
+                    self.issue(numbers.call(seq), true);
                 }
                 Due::GoOn(departed) => {
                     self.go_on(&departed);
@@ -338,23 +369,22 @@ impl Execution {
 
     /// The journal of an interrupted run is over: makes the calls that can be made, and reports those in doubt.
     fn go_on(&mut self, departed: &Departed) {
-        let mut in_doubt = InDoubt::Report;
-        if let Some(journaled) = &mut self.journaled {
-            journaled.is_replay = false;
-            in_doubt = journaled.journal.in_doubt();
-        }
+        let Some(journaled) = &mut self.journaled else { return };
+        journaled.is_replay = false;
+        let (in_doubt, numbers) = (journaled.journal.in_doubt(), journaled.numbers);
         let waiting = self.in_flight.iter().filter(|(_, call)| call.task.is_none());
         let mut waiting: Vec<HostCall> = waiting.map(|(call, _)| *call).collect();
         waiting.sort();
         for call in waiting {
             let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { continue };
+            let seq = numbers.seq(call);
             match prepared {
                 None => self.issue(call, true),
-                Some(prepared) if departed.tasks.contains_key(&call.0) => {
-                    let task = departed.tasks.get(&call.0).map(String::as_str).unwrap_or_default();
+                Some(prepared) if departed.tasks.contains_key(&seq) => {
+                    let task = departed.tasks.get(&seq).map(String::as_str).unwrap_or_default();
                     self.carry_out(call, Ok(Plan::Send(prepared.continued(task))));
                 }
-                Some(prepared) if may_be_made(&prepared, call, departed) => {
+                Some(prepared) if may_be_made(&prepared, seq, departed) => {
                     self.carry_out(call, Ok(Plan::Send(prepared)));
                 }
                 Some(prepared) if in_doubt == InDoubt::Ask => {
@@ -389,7 +419,7 @@ impl Execution {
 
     fn undelivered(&self, call: HostCall) {
         if let Some(journaled) = &self.journaled {
-            journaled.journal.undelivered(call.0);
+            journaled.journal.undelivered(journaled.numbers.seq(call));
         }
     }
 

@@ -26,7 +26,7 @@ use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::{ATTACHING, AttachState};
-use journaled::{CallPosition, Journaled};
+use journaled::{CallNumbers, CallPosition, Journaled};
 use ptc_base::spill::OwnedSpills;
 use ptc_calls::policy::ShownAnswer;
 use ptc_calls::run::account::{CallTag, RunAccount};
@@ -153,6 +153,9 @@ impl Execution {
                 (isolate, empty_bytes, Attached::default())
             }
         };
+        if let Some(journaled) = &mut journaled {
+            journaled.number(CallNumbers::begin(isolate.next_call()));
+        }
         let in_flight = HashMap::default();
         let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
         let mut execution = Execution {

@@ -10,7 +10,7 @@ use ptc_calls::policy::{CallOrigins, Origin, STATUS_PARTS};
 use ptc_calls::tools::HOST;
 use ptc_compiler::flows::{FlowPlan, FlowSource, SourceSet};
 use ptc_vm::builtins::HostFunction;
-use ptc_vm::{AnswerSources, Context, PartSources, Sources, Value};
+use ptc_vm::{AnswerSources, Context, DefinedFrom, PartSources, Sources, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -159,38 +159,40 @@ impl Execution {
         let all: Vec<String> =
             answered.iter().flat_map(|(server, target)| Origin::names(server, target)).collect();
         let of_name = |name: &str| {
-            let plan = plan.as_ref()?;
-            let (_, sources) = plan.definitions.iter().find(|(defined, _)| **defined == *name)?;
-            planned_names(plan, *sources, &answered)
+            let Some(plan) = plan.as_ref() else { return DefinedFrom::Anything };
+            match plan.definitions.iter().find(|(defined, _)| **defined == *name) {
+                None => DefinedFrom::Nothing,
+                Some((_, sources)) => {
+                    defined_from(plan, *sources, &answered).unwrap_or(DefinedFrom::Anything)
+                }
+            }
         };
         self.isolate.definitions_from(&all, of_name);
     }
 }
 
-/// The names of the sources of a set; `None`: the plan does not tell.
-fn planned_names(
+/// What the sources of a definition are; `None`: the plan does not tell.
+fn defined_from(
     plan: &FlowPlan,
     sources: SourceSet,
     answered: &BTreeSet<(Arc<str>, Arc<str>)>,
-) -> Option<Vec<String>> {
-    let mut names = Vec::new();
+) -> Option<DefinedFrom> {
+    let (mut named, mut globals) = (Vec::new(), Vec::new());
     for source in sources.iter() {
         match plan.sources.get(source)? {
             FlowSource::Literal | FlowSource::Clock | FlowSource::Prelude(_) => {}
-            FlowSource::Context(Some(key)) => names.push(format!("data/{key}")),
+            FlowSource::Context(Some(key)) => named.push(format!("data/{key}")),
+            FlowSource::Session(name) => globals.push(name.clone()),
             FlowSource::Result(index) | FlowSource::Status(index) => {
                 let call = plan.calls.get(*index)?;
                 let is = |name: &Option<Box<str>>, is: &str| name.as_deref().is_none_or(|name| name == is);
                 let of_call = answered
                     .iter()
                     .filter(|(server, target)| is(&call.server, server) && is(&call.tool, target));
-                names.extend(of_call.flat_map(|(server, target)| Origin::names(server, target)));
+                named.extend(of_call.flat_map(|(server, target)| Origin::names(server, target)));
             }
-            FlowSource::Anything
-            | FlowSource::Catalog
-            | FlowSource::Context(None)
-            | FlowSource::Session(_) => return None,
+            FlowSource::Anything | FlowSource::Catalog | FlowSource::Context(None) => return None,
         }
     }
-    Some(names)
+    Some(DefinedFrom::Sources { named, globals })
 }
