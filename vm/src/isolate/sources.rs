@@ -150,8 +150,8 @@ impl World {
                 DefinedFrom::Nothing if !is_changed => continue,
                 DefinedFrom::Nothing | DefinedFrom::Anything => Sources::ANYTHING,
                 DefinedFrom::Sources { named, globals } => {
-                    let of_global = |name: &Box<str>| {
-                        let slot = names().find(|(_, key)| *self.cx.symbols.text(key.name) == **name);
+                    let of_global = |name: &str| {
+                        let slot = names().find(|(_, key)| self.cx.symbols.text(key.name) == name);
                         slot.map_or(Sources::ANYTHING, |(slot, _)| tracker.sources_before(slot))
                     };
                     let of_globals =
