@@ -182,16 +182,28 @@ impl Runtime {
     #[doc(hidden)]
     pub async fn restore(&self, session: &Session, recording: Recording) -> Result<(), RecordingError> {
         let recording = Arc::new(recording);
-        self.start_recorded(&recording).await;
         let header = recording.header();
-        let journal = Arc::new(RunJournal::restored(Script::new(recording.clone(), Matching::Strict)));
+        if let Some(name) = session.changed_prelude(&header.preludes) {
+            let text = format!("the prelude {name} is not the one that its programs ran with");
+            return Err(RecordingError::new(text));
+        }
+        let journal = Arc::new(RunJournal::replayed(Script::restoring(recording.clone())));
         let options = run_options(header, Some(journal.clone()));
         let run = session.run(header.program.as_str(), options, None);
         let outcome = run.map_err(|busy| RecordingError::new(busy.to_string()))?.await;
-        match (journal.divergence(), outcome.result) {
-            (Some(divergence), _) => Err(RecordingError::new(divergence)),
-            (None, Err(failure)) => Err(RecordingError::new(failure.message)),
-            (None, Ok(_)) => Ok(()),
+        let Some((script, record)) = journal.replay_ended() else {
+            return Err(RecordingError::new("the program was stopped"));
+        };
+        let differences = recording.outcome().map_or_else(Vec::new, |then| differences(then, &record, false));
+        // Not as texts: they are not redacted.
+        let difference = differences
+            .first()
+            .map(|Difference { what, .. }| format!("the {what} of a program would be another"));
+        let unused = || script.unused().first().map(|call| format!("the program does not call {call} again"));
+        let failure = outcome.result.err().map(|failure| failure.message);
+        match script.divergence().map(str::to_owned).or(failure).or_else(unused).or(difference) {
+            Some(why) => Err(RecordingError::new(why)),
+            None => Ok(()),
         }
     }
 

@@ -13,6 +13,7 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use ptc_base::sync::Locked;
+use ptc_calls::journal::PreludeRecord;
 use ptc_calls::policy::{SessionAnswers, SharedPolicy};
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Failure, Outcome, Report};
@@ -189,6 +190,16 @@ impl Session {
     #[doc(hidden)]
     pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
         look(&self.shared.state.contents())
+    }
+
+    /// The name of a recorded prelude that is not the one that its programs have.
+    pub(crate) fn changed_prelude<'r>(&self, recorded: &'r [PreludeRecord]) -> Option<&'r str> {
+        let lisp = self.shared.lisp();
+        let present = lisp.prelude();
+        let is_present = |record: &PreludeRecord| {
+            present.is_some_and(|present| present.digests().any(|digest| digest == record.text))
+        };
+        recorded.iter().find(|record| !is_present(record)).map(|record| record.name.as_str())
     }
 
     /// What its programs have been answered, as far as a policy has rules for data flows.

@@ -5,6 +5,7 @@
 use super::{CallId, Isolate, World};
 use crate::interpreter::tracked::AnswerShadow;
 use crate::sources::{CallSources, PartSources, Shadow, Sources, Tracker};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Where the answer of a host call comes from.
@@ -142,21 +143,23 @@ impl Isolate {
 impl World {
     /// Gives the global names the sources of what may have defined them in this run.
     fn name_definitions(&self, tracker: &mut Tracker, mut of_name: impl FnMut(&str) -> DefinedFrom) {
-        let names = || self.slots.names().filter(|(_, key)| key.namespace.is_none());
+        let named: Vec<(u32, &str)> = (self.slots.names())
+            .filter(|(_, key)| key.namespace.is_none())
+            .map(|(slot, key)| (slot, self.cx.symbols.text(key.name)))
+            .collect();
+        let slots: HashMap<&str, u32> = named.iter().map(|(slot, name)| (*name, *slot)).collect();
         let mut defined = Vec::new();
-        for (slot, key) in names() {
+        for (slot, name) in named {
             let is_changed = self.globals.is_changed(slot);
-            let sources = match of_name(self.cx.symbols.text(key.name)) {
+            let sources = match of_name(name) {
                 DefinedFrom::Nothing if !is_changed => continue,
                 DefinedFrom::Nothing | DefinedFrom::Anything => Sources::ANYTHING,
                 DefinedFrom::Sources { named, globals } => {
-                    let of_global = |name: &str| {
-                        let slot = names().find(|(_, key)| self.cx.symbols.text(key.name) == name);
-                        slot.map_or(Sources::ANYTHING, |(slot, _)| tracker.sources_before(slot))
-                    };
-                    let of_globals =
-                        globals.iter().fold(Sources::NONE, |all, name| all.union(of_global(name)));
-                    of_globals.union(tracker.sources(&named))
+                    let of_globals = globals.iter().map(|name| match slots.get(&**name) {
+                        Some(slot) => tracker.sources_before(*slot),
+                        None => Sources::ANYTHING,
+                    });
+                    of_globals.fold(Sources::NONE, Sources::union).union(tracker.sources(&named))
                 }
             };
             let is_as_before = !is_changed && self.globals.get(slot).is_some();

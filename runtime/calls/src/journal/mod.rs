@@ -11,7 +11,7 @@
 //! - `record`: the records, one JSON value a line; `answer`: recorded answers of calls
 //! - `recorder`: writes the journals of a process to files; `recording`: reads one
 //! - `run_journal`: the journal of one run: records it, or replays it; `replay`: the position in a recording;
-//!   `compare`: how two outcomes differ
+//!   `compare`: how two outcomes differ; `restored`: what a program of a stored session was answered
 //! - `durable`: journals of runs that outlive their process; `kept`: keeps a run stored, also after its end
 
 mod answer;
@@ -22,6 +22,7 @@ mod record;
 mod recorder;
 mod recording;
 mod replay;
+mod restored;
 mod run_journal;
 
 pub use answer::{Answer, Content, raw_json};
@@ -36,4 +37,5 @@ pub use record::{
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::{Departed, Due, Matching, Script};
+pub use restored::Restored;
 pub use run_journal::{InDoubt, RunJournal, Verdict};

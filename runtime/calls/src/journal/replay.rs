@@ -69,6 +69,10 @@ pub struct Script {
     answered: u64,
     /// Calls that were not recorded.
     unknown: Vec<String>,
+    /// A session is restored: [`Script::restored`] and [`Script::due_again`] find what there is.
+    restores: bool,
+    /// The fuel at which the answer that was delivered last came, in the recorded run.
+    pub(super) moment: Option<u64>,
 }
 
 /// An answer and its position among the records.
@@ -128,11 +132,23 @@ impl Script {
             divergence: None,
             answered: 0,
             unknown: Vec::new(),
+            restores: false,
+            moment: None,
         };
         if matching != Matching::Strict {
             script.index(recording.records());
         }
         script
+    }
+
+    /// The log of a program of a session that is restored.
+    pub fn restoring(recording: Arc<Recording>) -> Script {
+        Script { restores: true, ..Script::new(recording, Matching::Strict) }
+    }
+
+    /// True if a session is restored.
+    pub(super) fn restores(&self) -> bool {
+        self.restores
     }
 
     /// Fills the answers by the keys of their calls.
@@ -204,13 +220,13 @@ impl Script {
         }
     }
 
-    fn next(&self) -> Option<&Record> {
+    pub(super) fn next(&self) -> Option<&Record> {
         let rest = self.recording.records().get(self.at..)?;
         rest.iter().find(|record| !is_departure(record))
     }
 
     /// Passes the next record.
-    fn pass(&mut self) {
+    pub(super) fn pass(&mut self) {
         let rest = self.recording.records().get(self.at..).unwrap_or_default();
         let departures = rest.iter().take_while(|record| is_departure(record)).count();
         self.at += departures + 1;
@@ -247,7 +263,7 @@ impl Script {
     }
 
     /// Notes that the run differs here. The first difference counts.
-    fn diverge(&mut self, how: impl FnOnce(&str) -> String) {
+    pub(super) fn diverge(&mut self, how: impl FnOnce(&str) -> String) {
         if self.divergence.is_none() {
             let expected = self.next().map_or_else(|| "the end".to_owned(), expected);
             let position = self.at + 2;
@@ -356,7 +372,10 @@ impl Script {
     pub(super) fn due_at_once(&mut self, seq: u64, fuel: u64) -> Option<Answer> {
         match self.next() {
             Some(Record::End(end))
-                if self.matching == Matching::Strict && end.at_once && (end.seq, end.fuel) == (seq, fuel) =>
+                if self.matching == Matching::Strict
+                    && end.at_once
+                    && end.seq == seq
+                    && (self.restores || end.fuel == fuel) =>
             {
                 let answer = end.answer.clone();
                 if answer.is_some() {
@@ -380,6 +399,9 @@ impl Script {
 
     /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits.
     pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
+        if self.restores {
+            return self.due_again(is_first);
+        }
         if self.matching != Matching::Strict {
             return match self.waiting.pop_front() {
                 Some((seq, positioned)) => Due::Answer(seq, positioned.answer),

@@ -10,6 +10,7 @@ use super::record::{
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
 use super::replay::{Departed, Due, Script};
+use super::restored::Restored;
 use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
 use serde_json::Value as Json;
@@ -44,8 +45,6 @@ struct State {
     collected: Option<Collected>,
     /// What is replayed.
     script: Option<Box<Script>>,
-    /// The program is one of a session that is restored: servers have the tool lists of the present.
-    restores: bool,
     /// The run goes on when its script is over.
     resumes: bool,
     in_doubt: InDoubt,
@@ -137,11 +136,6 @@ impl RunJournal {
         (!is_cut).then_some(lines)
     }
 
-    /// A journal that is replayed to restore a session.
-    pub fn restored(script: Script) -> RunJournal {
-        RunJournal::new(State { script: Some(Box::new(script)), restores: true, ..State::empty() })
-    }
-
     /// A journal that is replayed.
     pub fn replayed(script: Script) -> RunJournal {
         RunJournal::new(State { script: Some(Box::new(script)), ..State::empty() })
@@ -198,13 +192,32 @@ impl RunJournal {
     /// Tool lists that servers have from here on. A run that goes on, or restores a session, has those of the present.
     pub fn tools_due(&self) -> Vec<ServerRecord> {
         let mut state = self.lock();
-        let due = state.script().map_or_else(Vec::new, |script| script.tools_due());
-        if state.resumes || state.restores { Vec::new() } else { due }
+        let resumes = state.resumes;
+        let Some(script) = state.script() else { return Vec::new() };
+        let due = script.tools_due();
+        if resumes || script.restores() { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
     pub fn shared(&self, digest: &str) -> Option<String> {
         self.lock().script.as_ref()?.recording().shared(digest).ok()
+    }
+
+    /// True if the program is one of a session that is restored.
+    pub fn restores(&self) -> bool {
+        self.lock().script.as_ref().is_some_and(|script| script.restores())
+    }
+
+    /// What the log of a session that is restored has of a call. Without it, the program does something else than it did.
+    pub fn restored(&self, seq: u64) -> Option<Restored> {
+        self.lock().script()?.restored(seq)
+    }
+
+    /// The program of a session that is restored makes a call that its log does not have.
+    pub fn unexpected(&self, seq: u64) {
+        if let Some(script) = self.lock().script() {
+            script.unexpected(seq);
+        }
     }
 
     /// A call waits.
@@ -427,7 +440,6 @@ impl State {
             file: None,
             log: None,
             collected: None,
-            restores: false,
             script: None,
             resumes: false,
             in_doubt: InDoubt::Report,

@@ -44,6 +44,11 @@ const RENDERING: &[RenderingOption] = &[
     ("want_json", |options| options.want_json.into(), |options, value| options.want_json = value != 0),
     ("brief_text", |options| options.brief_text.into(), |options, value| options.brief_text = value != 0),
     ("brief_json", |options| options.brief_json.into(), |options, value| options.brief_json = value != 0),
+    (
+        "limited_answer",
+        |options| options.limited_answer.into(),
+        |options, value| options.limited_answer = value != 0,
+    ),
 ];
 
 /// Options of one run. [`RunOptions::typed`] is for programs that call tools and give a value of the application: 60 s and

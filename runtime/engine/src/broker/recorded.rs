@@ -3,16 +3,17 @@
 
 use super::payload::{Chosen, PayloadContent, PayloadSource};
 use super::reserve::refuse;
-use super::send::{Route, answered};
-use super::{CallError, CallPayload, CallResponse, PreparedCall, WorldFault};
+use super::send::{RecordedCall, Route, answered};
+use super::{CallError, CallPayload, CallResponse, PreparedCall, ToolBroker, WorldFault};
 use ptc_calls::journal::{Answer, Content};
-use ptc_calls::run::account::RunAccount;
+use ptc_calls::run::account::{CallLabel, RunAccount};
 use ptc_calls::run::ledger::OpenCall;
-use ptc_calls::run::outcome::{CallFault, CallStatus};
-use ptc_calls::tools::WrongCall;
+use ptc_calls::run::outcome::{CallFault, CallStatus, Effect};
+use ptc_calls::tools::{CallTarget, WrongCall};
 use ptc_upstream::RawAnswer;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl CallPayload {
     /// The payload as the journal of a run has it.
@@ -111,7 +112,57 @@ impl WorldFault {
     }
 }
 
+impl ToolBroker {
+    /// Opens a call of a session that is restored. Its server, tools and policies are not asked: the call had its answer in
+    /// another process.
+    ///
+    /// # Errors
+    /// The budget does not suffice.
+    pub(crate) fn open_recorded(
+        &self,
+        account: &Arc<RunAccount>,
+        (server, target): (&str, &CallTarget),
+        granted: Option<Arc<str>>,
+        effect: Effect,
+    ) -> Result<PreparedCall, WorldFault> {
+        let label = CallLabel { server: server.into(), tool: target.shared_label(), effect };
+        let now = Instant::now();
+        if !account.take_call() {
+            let fault = self.world_fault(CallFault::CapExhausted, CallFault::CapExhausted.name());
+            account.refuse_call(label, now, fault.reason, &fault.message);
+            return Err(fault);
+        }
+        self.policy.answered_before(account, server, target);
+        let call = OpenCall::begin(account, label, now, None);
+        let call = RecordedCall { account: account.clone(), call, granted };
+        Ok(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
+    }
+
+    /// Enters a call of a session that is restored into the ledger, which was refused.
+    pub(crate) fn refuse_recorded(
+        &self,
+        account: &RunAccount,
+        (server, target): (&str, &CallTarget),
+        answer: Answer,
+    ) -> Option<CallError> {
+        let error = CallPayload::from_recorded(answer).err()?;
+        if let CallError::World(fault) = &error {
+            let (server, tool) = (server.into(), target.shared_label());
+            let label = CallLabel { server, tool, effect: Effect::Unknown };
+            account.refuse_call(label, Instant::now(), fault.reason, &fault.message);
+        }
+        Some(error)
+    }
+}
+
 impl PreparedCall {
+    /// Says what a call may change that was opened by [`ToolBroker::open_recorded`].
+    pub(crate) fn set_effect(&self, effect: Effect) {
+        if let Route::Recorded(RecordedCall { call, .. }) = &self.route {
+            call.set_effect(effect);
+        }
+    }
+
     /// Answers it from the journal of its run instead of sending it.
     ///
     /// # Errors
@@ -139,6 +190,7 @@ impl PreparedCall {
             Route::Upstream(call) => (call.account, call.call),
             Route::Direct(call) => (call.account, call.call),
             Route::Held(call) => call.into_open(),
+            Route::Recorded(RecordedCall { account, call, .. }) => (account, call),
         }
     }
 }

@@ -64,6 +64,16 @@ pub(super) enum Route {
     Direct(DirectCall),
     /// It is not cleared yet.
     Held(Box<HeldCall>),
+    /// Nowhere: it has its answer in the journal.
+    Recorded(RecordedCall),
+}
+
+/// A call of a session that is restored.
+pub(super) struct RecordedCall {
+    pub(super) account: Arc<RunAccount>,
+    pub(super) call: OpenCall,
+    /// The tool of the host that was called.
+    pub(super) granted: Option<Arc<str>>,
 }
 
 /// A call of a server.
@@ -100,6 +110,7 @@ impl PreparedCall {
             Route::Upstream(call) => call.call.tag(),
             Route::Direct(call) => call.tag(),
             Route::Held(call) => call.tag(),
+            Route::Recorded(call) => call.call.tag(),
         }
     }
 
@@ -109,6 +120,7 @@ impl PreparedCall {
             Route::Upstream(_) => None,
             Route::Direct(call) => Some(call.tool()),
             Route::Held(call) => call.granted(),
+            Route::Recorded(call) => call.granted.as_ref(),
         }
     }
 
@@ -127,11 +139,12 @@ impl PreparedCall {
         let made = match route {
             Route::Upstream(call) => *call,
             Route::Direct(call) => return call.send().await,
-            // It was cleared above, so it is not made.
-            Route::Held(call) => {
+            // A call that is held was cleared above, and a recorded one has its answer: neither is made.
+            route @ (Route::Held(_) | Route::Recorded(_)) => {
                 let message = "the call was not cleared".to_owned();
                 let fault = WorldFault { reason: CallFault::Denied, message };
-                return Err(refuse(call.into_open().1, fault).into());
+                let (_, call) = PreparedCall { route, mark: None, task: None }.into_open();
+                return Err(refuse(call, fault).into());
             }
         };
         let UpstreamCall { broker, account, upstream, limit, mut request, call, .. } = made;
@@ -204,7 +217,7 @@ async fn journaled(
     let account = match &route {
         Route::Upstream(call) => &call.account,
         Route::Direct(call) => &call.account,
-        Route::Held(_) => return Ok(route),
+        Route::Held(_) | Route::Recorded(_) => return Ok(route),
     };
     let Some(journal) = account.journal().cloned() else { return Ok(route) };
     if let (Route::Upstream(call), true) = (&mut route, journal.outlives()) {

@@ -6,7 +6,7 @@ use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::postgres::Database;
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
-use ptc_tests::upstreams::{Upstreams, probe_server, stdio};
+use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -134,33 +134,99 @@ fn a_session_goes_on_whose_programs_have_failed_after_calls() {
     assert_eq!(world.calls(), calls, "no call was made again");
 }
 
-/// A session is restored in the order of its log, also when its servers start late.
+/// A session is restored from its log alone: whatever has become of its servers, their tools, policies and limits.
 #[test]
-fn a_session_waits_for_the_servers_of_its_programs() {
+fn a_session_is_restored_without_its_servers() {
     let folder = tempfile::tempdir().unwrap();
-    let (state, gate) = (folder.path().join("state"), folder.path().join("gate"));
-    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
-    let probe = probe_server(&[])["command"].as_str().unwrap().to_owned();
-    let script = format!("read line < '{}'; exec '{probe}'", gate.display());
-    let config = Upstreams::default().add("probe", stdio("sh", &["-c", &script])).write();
-    let words = ["serve", "--sessions", "--state", state.to_str().unwrap()];
-    let serve = || Server::from_command(ptc(&[&words[..], &config.flags(&[])].concat()));
-    // Opened by the one who reads.
-    let open = || std::fs::write(&gate, "go\n").unwrap();
-
-    let mut server = serve();
-    open();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (state, config, policy) = (path("state"), path("config.json"), path("policy.toml"));
+    let write = |servers: Value| {
+        std::fs::write(&config, json!({ "mcpServers": servers }).to_string()).unwrap();
+    };
+    let serve = |more: &[&str]| {
+        let words = ["serve", "--sessions", "--state", &state, "--upstreams-config", &config];
+        Server::from_command(ptc(&[&words[..], more].concat()))
+    };
+    let probe = probe_server(&[])["command"].clone();
+    write(json!({ "probe": { "command": probe }, "dead": { "command": "/bin/false" } }));
+    let mut server = serve(&[]);
     let id = start(&mut server);
-    eval(&mut server, &id, "(def a (tool/call! 'probe/echo {:v 3}))");
-    eval(&mut server, &id, "(def b (:ok (tool/call 'probe/refuse {})))");
+    for program in [
+        // The first program waits for its server.
+        "(def a (pcalls #(:value (tool/call 'probe/echo {:v 3})) #(:upstream-calls (budget/remaining))))",
+        "(def b (:ok (tool/call 'probe/refuse {})))",
+        "(def c [(:reason (tool/call 'dead/x {})) (:upstream-calls (budget/remaining))])",
+        "(def d (count (apropos \"echo\")))",
+        "(def e (count (dir 'probe)))",
+        "(def f (count (pmap #(tool/call! 'probe/echo {:v (apply str (repeat 100000 (str %)))}) (range 15))))",
+        "(def g (:is-loaded (first (tool/servers))))",
+        "(def h (count *1))",
+    ] {
+        let answer = call(&mut server, "lisp_session_eval", json!({ "session_id": id, "program": program }));
+        assert_ne!(answer["isError"], true, "{program}: {answer}");
+    }
+    let names = "[a b c d e f g h]";
+    let seen = eval(&mut server, &id, names);
+    drop(server);
+    let deny = "default = { read = \"deny\", write = \"deny\", destructive = \"deny\" }\n";
+    std::fs::write(&policy, deny).unwrap();
+    let server_of = |command: &Value, more: Value| {
+        let mut server = json!({ "probe": { "command": command } });
+        server["probe"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server
+    };
+    let worlds: [(Value, Vec<&str>); 6] = [
+        (server_of(&probe, json!({})), vec![]),
+        (server_of(&probe, json!({ "max_calls_per_program": 1 })), vec![]),
+        (server_of(&"/bin/false".into(), json!({})), vec![]),
+        (json!({}), vec![]),
+        (server_of(&probe, json!({})), vec!["--policy", &policy]),
+        (
+            server_of(&probe, json!({})),
+            vec!["--max-session-bindings", "1", "--max-session-history-entry-bytes", "1"],
+        ),
+    ];
+    for (servers, flags) in worlds {
+        write(servers.clone());
+        let mut server = serve(&flags);
+        assert_eq!(eval(&mut server, &id, names), seen, "{servers} {flags:?}");
+    }
+}
+
+/// A program whose result would be another one ends the session: nothing in it is wrong.
+#[test]
+fn a_session_that_would_be_another_one_is_not_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (state, prelude, other) = (path("state"), path("a.clj"), path("b.clj"));
+    let config = Upstreams::probe().write();
+    std::fs::write(&prelude, "(ns crm \"Numbers.\") (defn n \"One.\" [] 1)").unwrap();
+    let serve = || {
+        let words = ["serve", "--sessions", "--state", &state, "--prelude", &prelude];
+        Server::from_command(ptc(
+            &[&words[..], &config.flags(&["--max-upstream-response-bytes", "1000"])].concat()
+        ))
+    };
+    let mut server = serve();
+    let (named, kept) = (start(&mut server), start(&mut server));
+    assert_eq!(eval(&mut server, &named, "(do (def n (crm/n)) n)"), "1");
+    let large = "(do (def r (tool/call {:server \"probe\" :tool \"flood\" :args {:bytes 5000} :on-large :spill})) (:ok r))";
+    assert_eq!(eval(&mut server, &kept, large), "true");
     drop(server);
     let mut server = serve();
-    let program = json!({ "session_id": id, "program": "[a b]" });
-    let request = server.begin("tools/call", json!({ "name": "lisp_session_eval", "arguments": program }));
-    open();
-    let answer = server.receive();
-    assert_eq!(answer["id"], request, "{answer}");
-    assert!(text_of(&answer["result"]).starts_with("[3 false]"), "{answer}");
+    assert_eq!(eval(&mut server, &named, "n"), "1");
+    let refused = eval(&mut server, &kept, "1");
+    assert!(refused.contains("state_unavailable") && refused.contains("stored in a file"), "{refused}");
+    // What cannot be restored can be closed.
+    let closed = call(&mut server, "lisp_session_close", json!({ "session_id": kept }));
+    assert_ne!(closed["isError"], true, "{closed}");
+    assert!(eval(&mut server, &kept, "1").contains("session_not_found"));
+    drop(server);
+    std::fs::write(&other, "(ns crm \"Numbers.\") (defn n \"Two.\" [] 2)").unwrap();
+    std::fs::rename(&other, &prelude).unwrap();
+    let mut server = serve();
+    let refused = eval(&mut server, &named, "n");
+    assert!(refused.contains("state_unavailable") && refused.contains("prelude"), "{refused}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::table::{Closed, SessionTable, Unreported};
 use super::{SESSION_ID, data_answer, ok, refused, view};
 use crate::protocol::params::Params;
 use crate::redact;
-use crate::tools::job::{Cancel, Job};
+use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations};
 use ptc_base::secrets::Cut;
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
@@ -155,6 +155,9 @@ impl SimpleTool {
 }
 
 /// The parts of a session that can be cleared as a whole.
+/// Why a cancelled start has no session.
+const NOT_STARTED: &str = "the session was not started";
+
 const CLEARED: [&str; 5] = ["memory", "history", "prints", "tool_calls", "upstream_calls"];
 
 impl Tool for BoundTool {
@@ -207,7 +210,7 @@ impl BoundTool {
             SimpleTool::Start => return self.start(owner, fields),
             SimpleTool::Forget => return self.forget(owner, fields).map(SimpleAnswer::Later),
             SimpleTool::List => self.list(owner, fields),
-            SimpleTool::Inspect => self.inspect(owner, fields),
+            SimpleTool::Inspect => return self.inspect(owner, fields),
             SimpleTool::Close => self.close(owner, fields),
             SimpleTool::ListPreludes => self.list_preludes(owner, fields),
         };
@@ -236,18 +239,13 @@ impl BoundTool {
             tasks::spawn(TaskOwner::Run, async move {
                 let opened = match (tool.tool, fields.session_id()) {
                     (SimpleTool::List, _) => tool.table.reopen_all(owner).await,
-                    (SimpleTool::Close, Ok(id)) => tool.table.load(owner, id).await.map(drop),
+                    (SimpleTool::Close, Ok(id)) => {
+                        return tool.close_stored(owner, id, &fields, reporter).await;
+                    }
                     (_, Ok(id)) => tool.table.reopen(owner, id).await.map(drop),
                     (_, Err(fault)) => Err(fault),
                 };
-                let answer = opened.and_then(|()| tool.answer(owner, &fields));
-                if tool.tool == SimpleTool::Close
-                    && answer.is_ok()
-                    && let Ok(id) = fields.session_id()
-                {
-                    tool.table.remove_stored(id).await;
-                }
-                match answer {
+                match opened.and_then(|()| tool.answer(owner, &fields)) {
                     Ok(SimpleAnswer::Now(answer)) => reporter.ended(&data_answer(answer)),
                     Ok(SimpleAnswer::Later(job)) => drop((job.start)(reporter)),
                     Err(fault) => reporter.ended(&refused(&fault)),
@@ -276,19 +274,22 @@ impl BoundTool {
         }
         Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
             reporter.begun();
-            let (cancel, cancelled) = oneshot::channel::<()>();
+            let (cancel, mut cancelled) = oneshot::channel::<()>();
             tasks::spawn(TaskOwner::Run, async move {
                 let started = tokio::select! {
                     started = tasks::blocking_in_turn(TaskOwner::Run, &COMPILATIONS, start) => started,
                     // A sender that is dropped without a message means that the job has ended.
-                    Ok(()) = cancelled => None,
+                    Ok(()) = &mut cancelled => None,
                 };
-                let mut started =
-                    started.unwrap_or_else(|| Err(SessionFault::arguments("the session was not started")));
+                let mut started = started.unwrap_or_else(|| Err(SessionFault::arguments(NOT_STARTED)));
                 if let Ok(session) = &started
                     && let Err(fault) = stores.store_start(owner, session.session()).await
                 {
                     started = Err(fault);
+                }
+                // What a client has cancelled it does not close.
+                if cancelled.try_recv().is_ok() {
+                    started = Err(SessionFault::arguments(NOT_STARTED));
                 }
                 let answer = started.map(answer);
                 reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
@@ -319,22 +320,28 @@ impl BoundTool {
         Ok(ok([("count", sessions.len().into()), ("sessions", sessions.into())]))
     }
 
-    fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+    fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         let session = self.table.find(owner, fields.session_id()?)?;
         session.touch();
-        let view = fields.text("view").unwrap_or_default();
+        let view = fields.text("view").unwrap_or_default().to_owned();
         if view == view::CALLS {
             // They have the messages of servers.
             session.session().show_answers();
             session.add_answers();
-            let stored = session.clone();
-            tasks::spawn(TaskOwner::Run, async move {
-                if let Err(fault) = stored.store().await {
-                    tracing::warn!("what a session has shown is not stored yet: {}", fault.message);
-                }
-            });
         }
-        Ok(view::inspect(&session, view))
+        if session.is_stored() {
+            return Ok(SimpleAnswer::Now(view::inspect(&session, &view)));
+        }
+        // What the model sees counts, whatever becomes of this process.
+        Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
+            reporter.begun();
+            tasks::spawn(TaskOwner::Run, async move {
+                let stored = session.store().await;
+                let answer = stored.map(|()| view::inspect(&session, &view));
+                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
+            });
+            Box::new(|| {})
+        })))
     }
 
     fn forget(&self, owner: CallOwner, fields: &Fields) -> Result<Job, SessionFault> {
@@ -377,10 +384,34 @@ impl BoundTool {
         }))
     }
 
+    /// Closes a session of this or another process, also one that cannot be restored.
+    async fn close_stored(&self, owner: CallOwner, id: &str, fields: &Fields, reporter: Box<dyn Reporter>) {
+        let closed = match self.close(owner, fields) {
+            Ok(_) => Ok(()),
+            Err(missing) => match self.table.is_stored(owner, id).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(missing),
+                Err(fault) => Err(fault),
+            },
+        };
+        let answer = match closed {
+            Ok(()) => {
+                self.table.remove_stored(id).await;
+                closed_answer(fields)
+            }
+            Err(fault) => Err(fault),
+        };
+        reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
+    }
+
     fn close(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let id = fields.session_id()?;
         let Closed = self.table.close(owner, id, SessionEnd::Closed)?;
-        let reason = fields.text("reason").unwrap_or("closed");
-        Ok(ok([("session_id", id.into()), ("closed", true.into()), ("reason", reason.into())]))
+        closed_answer(fields)
     }
+}
+
+fn closed_answer(fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+    let (id, reason) = (fields.session_id()?, fields.text("reason").unwrap_or("closed"));
+    Ok(ok([("session_id", id.into()), ("closed", true.into()), ("reason", reason.into())]))
 }

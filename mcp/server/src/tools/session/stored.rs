@@ -15,12 +15,13 @@ use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, Recording, RunJournal};
+use ptc_calls::limits::LimitTable;
 use ptc_calls::policy::SessionAnswers;
 use ptc_engine::Runtime;
-use ptc_engine::session::{Bindings, Forget, SessionBusy};
+use ptc_engine::session::{Bindings, Forget, SessionBusy, SessionLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -48,6 +49,25 @@ struct StoredSession {
     expires_ms: i64,
     /// Its preludes with versions and checksums.
     preludes: Option<Value>,
+    /// Its limits by name: what it holds is within these.
+    #[serde(default)]
+    limits: BTreeMap<String, u64>,
+}
+
+/// Limits of a session by name.
+fn limits_by_name(limits: &SessionLimits) -> BTreeMap<String, u64> {
+    SessionLimits::TABLE.iter().map(|row| (row.field.to_owned(), (row.get)(limits))).collect()
+}
+
+/// Limits that are `others`, except those that have a name here.
+fn limits_named(named: &BTreeMap<String, u64>, others: SessionLimits) -> SessionLimits {
+    let mut limits = others;
+    for row in SessionLimits::TABLE {
+        if let Some(value) = named.get(row.field) {
+            (row.set)(&mut limits, *value);
+        }
+    }
+    limits
 }
 
 impl StoredSession {
@@ -334,6 +354,11 @@ impl OpenSession {
         }
     }
 
+    /// True if everything that was added is stored, or nothing is stored of it at all.
+    pub(super) fn is_stored(&self) -> bool {
+        self.log().is_none_or(|log| log.state.locked().waiting.is_empty())
+    }
+
     /// Stores what was added.
     ///
     /// # Errors
@@ -364,6 +389,7 @@ impl SessionTable {
             created_ms: session.created().as_millisecond(),
             expires_ms: session.expires().as_millisecond(),
             preludes: session.preludes().references.clone(),
+            limits: limits_by_name(session.session().limits()),
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
         if log.runs.is_shared() {
@@ -433,17 +459,27 @@ impl SessionTable {
             return Ok(Some(session));
         }
         let stored = stored_session(runs, id).await?.filter(|stored| stored.owner == owner.0);
-        let Some(StoredSession { title, created_ms, expires_ms, preludes, .. }) = stored else {
+        let Some(StoredSession { title, created_ms, expires_ms, preludes, limits, .. }) = stored else {
             return Ok(None);
         };
+        let limits = limits_named(&limits, self.limits());
         let [created, expires] =
             [created_ms, expires_ms].map(|ms| Timestamp::from_millisecond(ms).unwrap_or_default());
         let preludes = RequestedPreludes::again(preludes.as_ref())?;
         let (table, id) = (self.clone(), id.to_owned());
         let opened = tasks::blocking(TaskOwner::Run, move |stop| {
-            table.open_again(owner, &id, title, (created, expires), preludes, stop)
+            table.open_again(owner, &id, (title, limits), (created, expires), preludes, stop)
         });
         opened.await.unwrap_or_else(|| Err(unavailable("the process ends"))).map(Some)
+    }
+
+    /// True if a session of this owner is stored.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) async fn is_stored(&self, owner: CallOwner, id: &str) -> Result<bool, SessionFault> {
+        let Some(runs) = self.durable().filter(|_| is_id(id)) else { return Ok(false) };
+        Ok(stored_session(runs, id).await?.is_some_and(|stored| stored.owner == owner.0))
     }
 
     /// Removes a session that was closed from the store.

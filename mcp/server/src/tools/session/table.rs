@@ -114,6 +114,9 @@ impl Unreported {
 impl Drop for Unreported {
     fn drop(&mut self) {
         if !self.is_reported {
+            if let Some(log) = &self.session.log {
+                log.remove();
+            }
             // It may have expired meanwhile.
             let _ = self.table.close(self.owner, &self.session.id, SessionEnd::Closed);
         }
@@ -208,7 +211,7 @@ impl SessionTable {
         self: &Arc<SessionTable>,
         owner: CallOwner,
         id: &str,
-        title: Option<String>,
+        (title, limits): (Option<String>, SessionLimits),
         (created, expires): (Timestamp, Timestamp),
         preludes: RequestedPreludes,
         stop: &StopFlag,
@@ -217,7 +220,7 @@ impl SessionTable {
         let session = Arc::new(OpenSession {
             id: id.to_owned(),
             title,
-            session: place.session(self.limits),
+            session: place.session(limits),
             preludes,
             log: self.durable().map(|runs| SessionLog::new(runs.clone(), id, true)),
             quotas: self.quotas,
@@ -262,6 +265,11 @@ impl SessionTable {
     /// What a page shows of the sessions of an owner, the most recently used first.
     pub(crate) fn facts(&self, owner: CallOwner) -> Vec<SessionFacts> {
         self.all(owner).iter().map(|session| SessionFacts::new(session)).collect()
+    }
+
+    /// Limits of new sessions.
+    pub(super) fn limits(&self) -> SessionLimits {
+        self.limits
     }
 
     pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {

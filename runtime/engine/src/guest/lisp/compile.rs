@@ -42,9 +42,17 @@ pub(super) fn tools_of(catalog: &Catalog) -> impl Fn(&str, &str) -> Option<Arc<U
 ///
 /// # Errors
 /// The policy refuses such programs before they run.
-pub(super) fn plan_flows(lisp: &Lisp, program: &CachedProgram, account: &RunAccount) -> Result<(), Failure> {
+pub(super) fn plan_flows(
+    lisp: &Lisp,
+    program: &CachedProgram,
+    account: &RunAccount,
+    needs: Needs,
+) -> Result<(), Failure> {
     let Some(plan) = &program.flows else { return Ok(()) };
     account.flows().set_plan(plan.clone());
+    if needs == Needs::Met {
+        return Ok(());
+    }
     let catalog = lisp.broker.catalog().snapshot();
     match lisp.broker.policy().refuses_program(account, &tools_of(&catalog)) {
         Some(why) => Err(Failure::new(DENIED, why)),
@@ -68,12 +76,22 @@ pub(super) fn planner(lisp: &Arc<Lisp>, environment: &Arc<CompileEnvironment>, s
     })
 }
 
+/// Whether what a program needs is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// It is looked for: servers, their tools, and what the policy says of the program.
+    Checked,
+    /// It was there when the program ran. A session is restored, which calls nothing.
+    Met,
+}
+
 /// Compiles a program, or takes it from the cache.
 pub(super) fn compile(
     lisp: &Lisp,
     environment: &CompileEnvironment,
     source: &Arc<str>,
     options: &RunOptions,
+    needs: Needs,
     interrupt: &Interrupt,
     preemption: Preemption,
 ) -> Result<Arc<CachedProgram>, Failure> {
@@ -92,7 +110,8 @@ pub(super) fn compile(
     let catalog = lisp.broker.catalog().snapshot();
     let check = StaticCheck { catalog: &catalog, broker: &lisp.broker };
     // Without servers there is nothing to check a call against; the call itself reports that when it is made.
-    let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
+    let is_checked = needs == Needs::Checked && !servers.is_empty();
+    let check = is_checked.then_some(&check as &dyn ToolCatalog);
     let budget = CompileBudget {
         preemption,
         ..CompileBudget::for_memory(options.limits.memory_bytes, Some(interrupt.clone()))
@@ -107,7 +126,9 @@ pub(super) fn compile(
             let checked = CheckedLists::from_catalog(&catalog, named);
             let needed = environment.needed_by(&compiled.program);
             let program = CachedProgram::new(compiled.program, needed, checked, compiled.flows);
-            lisp.cache.insert(key, source.clone(), program.clone());
+            if needs == Needs::Checked {
+                lisp.cache.insert(key, source.clone(), program.clone());
+            }
             Ok(program)
         }
         Err(rejection) => {

@@ -172,6 +172,11 @@ impl Lisp {
         self.environment.prelude().map(|prelude| prelude.trace().clone())
     }
 
+    /// The namespaces that programs have from the host.
+    pub(crate) fn prelude(&self) -> Option<&Arc<Prelude>> {
+        self.environment.prelude()
+    }
+
     /// The broker, which calls tools.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker

@@ -31,7 +31,7 @@ pub(super) struct Journaled {
     pub(super) is_blocked: bool,
     /// The catalog version of the tool lists in the journal.
     version: u64,
-    numbers: CallNumbers,
+    pub(super) numbers: CallNumbers,
 }
 
 /// The numbers of calls in the journal, which begin with each run: a session that is restored has fewer calls behind it
@@ -48,7 +48,7 @@ impl CallNumbers {
         CallNumbers { first }
     }
 
-    fn seq(self, call: HostCall) -> u64 {
+    pub(super) fn seq(self, call: HostCall) -> u64 {
         call.0.saturating_sub(self.first.0)
     }
 
@@ -234,7 +234,8 @@ fn header(
     options: &RunOptions,
     owner: Option<&str>,
 ) -> Header {
-    let preludes = environment.prelude().into_iter().flat_map(|prelude| prelude.sources());
+    let preludes =
+        environment.prelude().into_iter().flat_map(|prelude| prelude.sources().zip(prelude.digests()));
     Header {
         source_name: options.source_name.to_string(),
         context: options.context.as_deref().and_then(|context| raw_json(context.as_bytes())),
@@ -243,9 +244,12 @@ fn header(
         rendering: options.rendering(),
         owner: owner.map(str::to_owned),
         preludes: preludes
-            .map(|source| PreludeRecord {
+            .map(|(source, digest)| PreludeRecord {
                 name: source.name.clone(),
-                text: recorder.map_or_else(String::new, |recorder| recorder.store(source.text.as_bytes())),
+                text: match recorder {
+                    Some(recorder) => recorder.store(source.text.as_bytes()),
+                    None => digest.to_owned(),
+                },
                 origin: source.origin.clone(),
             })
             .collect(),
@@ -354,7 +358,9 @@ impl Execution {
             match journal.due(self.isolate.fuel_used(), is_first) {
                 Due::Answer(seq, answer) => self.deliver_recorded(numbers.call(seq), answer),
                 Due::Proceed(seq) => {
-                    self.in_flight.remove(&numbers.call(seq));
+                    if !journal.restores() {
+                        self.in_flight.remove(&numbers.call(seq));
+                    }
                     self.issue(numbers.call(seq), true);
                 }
                 Due::GoOn(departed) => {

@@ -3,14 +3,15 @@
 //!
 //! # Layout
 //! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or
-//!   replayed; `origins`: where values come from
+//!   replayed; `restored`: programs of a session that is restored; `origins`: where values come from
 
 mod gate;
 pub(crate) mod journaled;
 mod origins;
+mod restored;
 
 use crate::broker::{CallError, CallResponse, Permit, PreparedCall, start_all};
-use crate::guest::lisp::compile::{compile, plan_flows, planner, run_budget};
+use crate::guest::lisp::compile::{Needs, compile, plan_flows, planner, run_budget};
 use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::{self, HostCallContext, Plan};
 use crate::guest::lisp::prelude::Attached;
@@ -131,13 +132,18 @@ impl Execution {
             account.set_journal(journaled.journal.clone());
             journaled.follow_lists(&lisp);
         }
-        environment.check(&lisp.broker).map_err(refused)?;
-        let compiled = compile(&lisp, &environment, &source, &options, interrupt, preemption);
+        // What the present would refuse was accepted when the session had it.
+        let restores = journaled.as_ref().is_some_and(|journaled| journaled.journal.restores());
+        let needs = if restores { Needs::Met } else { Needs::Checked };
+        if !restores {
+            environment.check(&lisp.broker).map_err(refused)?;
+        }
+        let compiled = compile(&lisp, &environment, &source, &options, needs, interrupt, preemption);
         let program = compiled.map_err(refused)?;
         if lisp.broker.policy().current().is_some() {
             account.plan().set_planner(planner(&lisp, &environment, &source));
         }
-        plan_flows(&lisp, &program, &account).map_err(refused)?;
+        plan_flows(&lisp, &program, &account, needs).map_err(refused)?;
         let mut budget = Budget { preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
@@ -180,7 +186,9 @@ impl Execution {
         };
         match execution.load() {
             Ok(()) => {
-                execution.attach();
+                if !restores {
+                    execution.attach();
+                }
                 Ok(Box::new(execution))
             }
             Err(fault) => {
@@ -230,7 +238,7 @@ impl Execution {
         self.host_calls = true;
         self.follow_lists();
         self.say_origin(call);
-        if self.waits_as_recorded(call) {
+        if self.restore(call) || self.waits_as_recorded(call) {
             return;
         }
         let place = self.isolate.call_place(call);

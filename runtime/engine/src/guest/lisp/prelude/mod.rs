@@ -193,6 +193,11 @@ impl Prelude {
         self.components.iter().map(|component| &component.source)
     }
 
+    /// The digests of these texts.
+    pub(crate) fn digests(&self) -> impl Iterator<Item = &str> {
+        self.components.iter().map(|component| component.hash.as_str())
+    }
+
     /// The same prelude, with exports that prompts do not list whatever their metadata says: those of these
     /// names, as `crm/get-user`, or `crm` for a whole namespace. A host can narrow what prompts show and
     /// never widen it.

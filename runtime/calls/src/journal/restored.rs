@@ -1,0 +1,85 @@
+//! Finds in the log of a stored session what a program was answered at each of its calls, so that the session is restored
+//! without servers, policies and limits of the present.
+//!
+//! The program does what it did, because it gets what it got: neither the arguments of its calls nor the fuel that it has
+//! used are compared. Both depend on lists of tools, which may have changed.
+
+use super::answer::Answer;
+use super::record::Record;
+use super::replay::{Due, Script};
+use crate::run::outcome::{CallFault, Effect};
+use serde_json::Value as Json;
+
+/// What the log has of a call that a program makes.
+#[derive(Debug)]
+pub enum Restored {
+    /// It waited.
+    Waits,
+    /// It left; its answer comes later.
+    Left(Effect),
+    /// It was refused at once, and was not counted.
+    Refused(Answer),
+    /// A question that the host answered at once.
+    Asked(Json),
+}
+
+impl Script {
+    /// What the log has of a call; `None`: nothing.
+    pub(super) fn restored(&mut self, seq: u64) -> Option<Restored> {
+        let restored = match self.next()? {
+            Record::Wait(wait) if wait.seq == seq => Restored::Waits,
+            Record::Call(call) if call.seq == seq => Restored::Left(Effect::parse(&call.effect)),
+            Record::End(end) if end.seq == seq && end.at_once => Restored::Refused(end.answer.clone()?),
+            Record::Asked(asked) if asked.seq == seq => Restored::Asked(asked.answer.clone()),
+            _ => return None,
+        };
+        self.pass();
+        // Its arguments were entered, and then the budget did not suffice.
+        if matches!(restored, Restored::Left(_))
+            && let Some(Record::End(end)) = self.next()
+            && (end.seq, end.at_once) == (seq, true)
+            && let Some(answer) = end.answer.clone().filter(is_beyond_budget)
+        {
+            self.pass();
+            return Some(Restored::Refused(answer));
+        }
+        Some(restored)
+    }
+
+    /// The program makes a call that the log does not have.
+    pub(super) fn unexpected(&mut self, seq: u64) {
+        self.diverge(|expected| format!("the program makes call {seq}; the log has {expected}"));
+    }
+
+    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Answers that came in one
+    /// moment have the same fuel.
+    pub(super) fn due_again(&mut self, is_first: bool) -> Due {
+        match self.next() {
+            Some(Record::End(end)) if is_first || self.moment == Some(end.fuel) => {
+                let (seq, fuel, answer) = (end.seq, end.fuel, end.answer.clone());
+                self.moment = Some(fuel);
+                self.pass();
+                match answer {
+                    None => Due::Proceed(seq),
+                    Some(Answer::Stored { bytes }) => {
+                        self.diverge(|_| {
+                            format!("the answer of call {seq}, {bytes} bytes, was stored in a file of that process")
+                        });
+                        Due::Diverged
+                    }
+                    Some(answer) => Due::Answer(seq, answer),
+                }
+            }
+            None if is_first => Due::Never,
+            Some(_) if is_first => {
+                self.diverge(|expected| format!("the program waits; the log has {expected}"));
+                Due::Diverged
+            }
+            _ => Due::Later,
+        }
+    }
+}
+
+fn is_beyond_budget(answer: &Answer) -> bool {
+    matches!(answer, Answer::Fault { reason, .. } if reason == CallFault::CapExhausted.name())
+}

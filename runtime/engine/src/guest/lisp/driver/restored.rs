@@ -1,0 +1,143 @@
+//! Answers the host calls of a program of a stored session from the session's log. Nothing of the present is asked: not
+//! its servers, nor its tool lists, policies and limits.
+
+use super::{Execution, InFlight};
+use crate::broker::{PreparedCall, WorldFault, names};
+use crate::guest::lisp::discovery::DiscoveryReply;
+use crate::guest::lisp::host_call::Plan;
+use crate::guest::lisp::tool_call::parse;
+use ptc_calls::journal::{Answer, Restored, RunJournal};
+use ptc_calls::run::outcome::Effect;
+use ptc_calls::tools::{CallTarget, HOST};
+use ptc_vm::builtins::HostFunction;
+use ptc_vm::{CallId as HostCall, Context, Fault, Reason, Value};
+use std::sync::Arc;
+
+/// What a call was made to.
+struct Restoring {
+    call: HostCall,
+    server: String,
+    target: CallTarget,
+    /// The tool of the host, if it is one.
+    granted: Option<Arc<str>>,
+}
+
+impl Execution {
+    /// Answers a call of a session that is restored; false for other runs, and for calls that only the program answers.
+    pub(super) fn restore(&mut self, call: HostCall) -> bool {
+        let Some(journaled) = self.journaled.as_deref().filter(|journaled| journaled.journal.restores())
+        else {
+            return false;
+        };
+        let (journal, seq) = (journaled.journal.clone(), journaled.numbers.seq(call));
+        let Some(function) = self.isolate.call(call, |_, function, _| function) else { return true };
+        match function {
+            HostFunction::Now | HostFunction::Budget | HostFunction::Look(_) => return false,
+            HostFunction::Servers | HostFunction::Discover(_) => {
+                self.restore_question(call, function, (&journal, seq))
+            }
+            HostFunction::Tool
+            | HostFunction::ToolCall
+            | HostFunction::ToolCallValue
+            | HostFunction::Ask(_) => {
+                self.restore_call(call, (&journal, seq));
+            }
+        }
+        true
+    }
+
+    fn restore_question(
+        &mut self,
+        call: HostCall,
+        function: HostFunction,
+        (journal, seq): (&RunJournal, u64),
+    ) {
+        self.lisp.broker.policy().looked_up(&self.account);
+        let plan = match (journal.restored(seq), function) {
+            (Some(Restored::Waits), _) => {
+                self.in_flight.insert(call, InFlight::default());
+                return;
+            }
+            (Some(Restored::Asked(answer)), HostFunction::Servers) => {
+                serde_json::from_value(answer).ok().map(Plan::Servers)
+            }
+            (Some(Restored::Asked(answer)), _) => {
+                serde_json::from_value(answer).ok().map(|reply: DiscoveryReply| {
+                    self.account.discover(reply.texts());
+                    Plan::Answer(reply)
+                })
+            }
+            // Beyond the limit of such questions.
+            (None, HostFunction::Servers) => Some(Plan::Answer(DiscoveryReply::Nil)),
+            _ => None,
+        };
+        match plan {
+            Some(plan) => self.carry_out(call, Ok(plan)),
+            None => journal.unexpected(seq),
+        }
+    }
+
+    fn restore_call(&mut self, call: HostCall, (journal, seq): (&RunJournal, u64)) {
+        let restoring = match self.restoring(call) {
+            Ok(restoring) => restoring,
+            Err(fault) => return self.resume(call, |_| Err(fault)),
+        };
+        match journal.restored(seq) {
+            Some(Restored::Waits) => match self.open_recorded(&restoring, Effect::Unknown) {
+                Ok(prepared) => {
+                    let (tag, granted) = (Some(prepared.tag()), restoring.granted);
+                    self.in_flight
+                        .insert(call, InFlight { call: tag, granted, prepared: Some(prepared), task: None });
+                }
+                Err(_) => journal.unexpected(seq),
+            },
+            Some(Restored::Left(effect)) => {
+                // A call that has waited is open.
+                let waited = self.in_flight.remove(&call).and_then(|waited| waited.prepared);
+                let opened = waited.map_or_else(|| self.open_recorded(&restoring, effect), Ok);
+                opened.iter().for_each(|opened| opened.set_effect(effect));
+                self.await_recorded(call, opened.ok());
+            }
+            Some(Restored::Refused(answer)) => self.refuse_restored(&restoring, answer),
+            Some(Restored::Asked(_)) | None => journal.unexpected(seq),
+        }
+    }
+
+    fn refuse_restored(&mut self, restoring: &Restoring, answer: Answer) {
+        let Restoring { call, server, target, granted } = restoring;
+        let refused = self.lisp.broker.refuse_recorded(&self.account, (server, target), answer);
+        if let Some(error) = refused {
+            self.on_call_error(*call, granted.as_deref(), error);
+        }
+    }
+
+    fn open_recorded(&self, restoring: &Restoring, effect: Effect) -> Result<PreparedCall, WorldFault> {
+        let Restoring { server, target, granted, .. } = restoring;
+        self.lisp.broker.open_recorded(&self.account, (server, target), granted.clone(), effect)
+    }
+
+    /// What a call was made to.
+    ///
+    /// # Errors
+    /// It is no call.
+    fn restoring(&mut self, call: HostCall) -> Result<Restoring, Box<Fault>> {
+        let broker = self.lisp.broker.clone();
+        let named = |cx: &mut Context, function, arguments: &[Value]| match function {
+            HostFunction::Tool => {
+                let name: Arc<str> = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?").into();
+                Ok(Restoring {
+                    call,
+                    server: HOST.to_owned(),
+                    target: CallTarget::Tool(name.clone()),
+                    granted: Some(name),
+                })
+            }
+            _ => {
+                let (parsed, _) = parse(cx, function, arguments, &names(&broker.upstreams()))?;
+                Ok(Restoring { call, server: parsed.server, target: parsed.target, granted: None })
+            }
+        };
+        // The call is in flight.
+        self.isolate.call(call, named).unwrap_or_else(|| Err(Fault::new(Reason::RuntimeError, "no call")))
+    }
+}
