@@ -228,7 +228,7 @@ impl Runtime {
             return Err(RecordingError::new(format!("{run}: scripts do not go on")));
         }
         self.start_recorded(&recording).await;
-        let script = Script::new(recording.clone(), Matching::Strict);
+        let script = Script::resuming(recording.clone());
         let scope = self.scope_of(&recording)?;
         let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
         let RunOptions { client, keep, trace, .. } = options;

@@ -50,6 +50,17 @@ pub enum Due {
     Diverged,
 }
 
+/// What a program has to do as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// All: calls, their arguments, and the fuel at each step.
+    All,
+    /// Calls and their arguments: a run goes on. Fuel depends on lists of tools, which are those of the present.
+    Calls,
+    /// Nothing but the order of calls: a session is restored.
+    Order,
+}
+
 /// A recording that is replayed.
 #[derive(Debug)]
 pub struct Script {
@@ -69,8 +80,7 @@ pub struct Script {
     answered: u64,
     /// Calls that were not recorded.
     unknown: Vec<String>,
-    /// A session is restored: [`Script::restored`] and [`Script::due_again`] find what there is.
-    restores: bool,
+    compared: Compared,
     /// The fuel at which the answer that was delivered last came, in the recorded run.
     pub(super) moment: Option<u64>,
 }
@@ -132,7 +142,7 @@ impl Script {
             divergence: None,
             answered: 0,
             unknown: Vec::new(),
-            restores: false,
+            compared: Compared::All,
             moment: None,
         };
         if matching != Matching::Strict {
@@ -143,12 +153,17 @@ impl Script {
 
     /// The log of a program of a session that is restored.
     pub fn restoring(recording: Arc<Recording>) -> Script {
-        Script { restores: true, ..Script::new(recording, Matching::Strict) }
+        Script { compared: Compared::Order, ..Script::new(recording, Matching::Strict) }
     }
 
-    /// True if a session is restored.
-    pub(super) fn restores(&self) -> bool {
-        self.restores
+    /// The journal of a run that goes on.
+    pub fn resuming(recording: Arc<Recording>) -> Script {
+        Script { compared: Compared::Calls, ..Script::new(recording, Matching::Strict) }
+    }
+
+    /// What is compared.
+    pub(super) fn compared(&self) -> Compared {
+        self.compared
     }
 
     /// Fills the answers by the keys of their calls.
@@ -285,7 +300,7 @@ impl Script {
     pub(super) fn waits(&mut self, seq: u64, fuel: u64) -> bool {
         match self.next() {
             Some(Record::Wait(wait)) if self.matching == Matching::Strict && wait.seq == seq => {
-                if wait.fuel != fuel {
+                if wait.fuel != fuel && self.compared == Compared::All {
                     let then = wait.fuel;
                     self.diverge(|_| {
                         format!("call {seq} comes after {fuel} units of fuel instead of {then}")
@@ -304,7 +319,7 @@ impl Script {
             return self.find(call);
         }
         let difference = match self.next() {
-            Some(Record::Call(then)) => different(then, call),
+            Some(Record::Call(then)) => different(then, call, self.compared),
             // It was refused before its arguments were known.
             Some(Record::End(end)) if end.seq == call.seq && end.answer.is_some() => {
                 return Verdict::Replayed;
@@ -375,7 +390,7 @@ impl Script {
                 if self.matching == Matching::Strict
                     && end.at_once
                     && end.seq == seq
-                    && (self.restores || end.fuel == fuel) =>
+                    && (self.compared != Compared::All || end.fuel == fuel) =>
             {
                 let answer = end.answer.clone();
                 if answer.is_some() {
@@ -399,7 +414,7 @@ impl Script {
 
     /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits.
     pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
-        if self.restores {
+        if self.compared != Compared::All {
             return self.due_again(is_first);
         }
         if self.matching != Matching::Strict {
@@ -437,7 +452,9 @@ impl Script {
         }
         match self.next() {
             Some(Record::Asked(then))
-                if then.seq == asked.seq && then.form == asked.form && then.fuel == asked.fuel =>
+                if then.seq == asked.seq
+                    && then.form == asked.form
+                    && (self.compared != Compared::All || then.fuel == asked.fuel) =>
             {
                 let answer = then.answer.clone();
                 self.pass();
@@ -484,7 +501,7 @@ fn is_departure(record: &Record) -> bool {
 }
 
 /// How two calls differ.
-fn different(then: &CallBegun, now: &CallBegun) -> Option<String> {
+fn different(then: &CallBegun, now: &CallBegun, compared: Compared) -> Option<String> {
     let (label, args) = (now.label(), short(now.args.get()));
     if then.label() != label || then.seq != now.seq {
         return Some(format!("the program calls {label} {args} (call {})", now.seq));
@@ -492,7 +509,7 @@ fn different(then: &CallBegun, now: &CallBegun) -> Option<String> {
     if then.args.get() != now.args.get() {
         return Some(format!("the program calls {label} with other arguments, {args}"));
     }
-    (then.fuel != now.fuel).then(|| {
+    (then.fuel != now.fuel && compared == Compared::All).then(|| {
         format!("the program calls {label} after {} units of fuel instead of {}", now.fuel, then.fuel)
     })
 }

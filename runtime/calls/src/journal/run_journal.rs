@@ -9,7 +9,7 @@ use super::record::{
 };
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
-use super::replay::{Departed, Due, Script};
+use super::replay::{Compared, Departed, Due, Script};
 use super::restored::Restored;
 use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
@@ -195,7 +195,7 @@ impl RunJournal {
         let resumes = state.resumes;
         let Some(script) = state.script() else { return Vec::new() };
         let due = script.tools_due();
-        if resumes || script.restores() { Vec::new() } else { due }
+        if resumes || script.compared() == Compared::Order { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
@@ -205,7 +205,7 @@ impl RunJournal {
 
     /// True if the program is one of a session that is restored.
     pub fn restores(&self) -> bool {
-        self.lock().script.as_ref().is_some_and(|script| script.restores())
+        self.lock().script.as_ref().is_some_and(|script| script.compared() == Compared::Order)
     }
 
     /// What the log of a session that is restored has of a call. Without it, the program does something else than it did.

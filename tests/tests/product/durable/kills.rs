@@ -3,7 +3,7 @@
 use ptc_base::store::{EmbeddedStore, Store};
 use ptc_tests::binary::{Finished, ptc, run_ptc};
 use ptc_tests::serve::Server;
-use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server, stdio};
 use ptc_tests::workspace;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -124,6 +124,24 @@ fn serve(world: &World, flags: &[&str], capabilities: Value) -> Server {
 fn exists_privately(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
+}
+
+/// What the program was told of tools it is told again, whatever there is now.
+#[test]
+fn a_run_goes_on_whose_tools_have_changed() {
+    let world = World::new();
+    let program =
+        "(let [found (count (apropos \"read\")) shown (count (dir 'count)) servers (count (tool/servers))
+              c (tool/call 'count/write {:k 3})]
+          [found (< 0 shown) servers (:reason c) (tool/call! 'count/read {:k 4})])";
+    world.killed(program, "write 3");
+    let server = workspace().join("tests/python/counting.py");
+    let entry = stdio("python3", &[server.to_str().unwrap(), world.path("log").to_str().unwrap()]);
+    let more = Upstreams::default().add("count", entry).add("probe", probe_server(&[])).write();
+    let (state, id) = (world.state(), world.id());
+    let words = ["runs", "resume", &id, "--state", &state];
+    let finished = run_ptc(&[&words[..], &more.flags(&[])].concat(), "");
+    assert!(finished.stdout.ends_with(" true 1 :outcome_unknown 4]\n"), "{finished:?}");
 }
 
 #[test]

@@ -23,40 +23,48 @@ struct Restoring {
 }
 
 impl Execution {
-    /// Answers a call of a session that is restored; false for other runs, and for calls that only the program answers.
+    /// Answers a call of a session that is restored, and a question of a run that goes on. False for other runs, and for
+    /// calls that the host answers as ever.
     pub(super) fn restore(&mut self, call: HostCall) -> bool {
-        let Some(journaled) = self.journaled.as_deref().filter(|journaled| journaled.journal.restores())
-        else {
+        let Some(journaled) = self.journaled.as_deref().filter(|journaled| journaled.is_replay) else {
             return false;
         };
         let (journal, seq) = (journaled.journal.clone(), journaled.numbers.seq(call));
-        let Some(function) = self.isolate.call(call, |_, function, _| function) else { return true };
+        let restores = journal.restores();
+        let Some(function) = self.isolate.call(call, |_, function, _| function) else { return restores };
         match function {
-            HostFunction::Now | HostFunction::Budget | HostFunction::Look(_) => return false,
-            HostFunction::Servers | HostFunction::Discover(_) => {
-                self.restore_question(call, function, (&journal, seq))
+            HostFunction::Servers | HostFunction::Discover(_) if restores || journal.resumes() => {
+                let is_answered = self.restore_question(call, function, (&journal, seq));
+                if restores && !is_answered {
+                    journal.unexpected(seq);
+                }
+                restores || is_answered
             }
             HostFunction::Tool
             | HostFunction::ToolCall
             | HostFunction::ToolCallValue
-            | HostFunction::Ask(_) => {
+            | HostFunction::Ask(_)
+                if restores =>
+            {
                 self.restore_call(call, (&journal, seq));
+                true
             }
+            _ => false,
         }
-        true
     }
 
+    /// False: the journal has no answer.
     fn restore_question(
         &mut self,
         call: HostCall,
         function: HostFunction,
         (journal, seq): (&RunJournal, u64),
-    ) {
+    ) -> bool {
         self.lisp.broker.policy().looked_up(&self.account);
         let plan = match (journal.restored(seq), function) {
             (Some(Restored::Waits), _) => {
                 self.in_flight.insert(call, InFlight::default());
-                return;
+                return true;
             }
             (Some(Restored::Asked(answer)), HostFunction::Servers) => {
                 serde_json::from_value(answer).ok().map(Plan::Servers)
@@ -68,13 +76,14 @@ impl Execution {
                 })
             }
             // Beyond the limit of such questions.
-            (None, HostFunction::Servers) => Some(Plan::Answer(DiscoveryReply::Nil)),
+            (None, HostFunction::Servers) if journal.restores() => Some(Plan::Answer(DiscoveryReply::Nil)),
             _ => None,
         };
-        match plan {
-            Some(plan) => self.carry_out(call, Ok(plan)),
-            None => journal.unexpected(seq),
+        let is_answered = plan.is_some();
+        if let Some(plan) = plan {
+            self.carry_out(call, Ok(plan));
         }
+        is_answered
     }
 
     fn restore_call(&mut self, call: HostCall, (journal, seq): (&RunJournal, u64)) {
