@@ -81,8 +81,8 @@ pub struct Script {
     /// Calls that were not recorded.
     unknown: Vec<String>,
     compared: Compared,
-    /// The fuel at which the answer that was delivered last came, in the recorded run.
-    pub(super) moment: Option<u64>,
+    /// How much more fuel the recorded run had used when the program last began to get answers.
+    pub(super) more_fuel: i128,
 }
 
 /// An answer and its position among the records.
@@ -143,7 +143,7 @@ impl Script {
             answered: 0,
             unknown: Vec::new(),
             compared: Compared::All,
-            moment: None,
+            more_fuel: 0,
         };
         if matching != Matching::Strict {
             script.index(recording.records());
@@ -415,7 +415,7 @@ impl Script {
     /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits.
     pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
         if self.compared != Compared::All {
-            return self.due_again(is_first);
+            return self.due_again(fuel, is_first);
         }
         if self.matching != Matching::Strict {
             return match self.waiting.pop_front() {

@@ -52,13 +52,14 @@ impl Script {
         self.diverge(|expected| format!("the program makes call {seq}; the log has {expected}"));
     }
 
-    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Answers that came in one
-    /// moment have the same fuel.
-    pub(super) fn due_again(&mut self, is_first: bool) -> Due {
+    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Further answers came while it
+    /// waited if nothing but the delivery of the others has used fuel.
+    pub(super) fn due_again(&mut self, fuel: u64, is_first: bool) -> Due {
+        let more_fuel = |then: u64| i128::from(then) - i128::from(fuel);
         match self.next() {
-            Some(Record::End(end)) if is_first || self.moment == Some(end.fuel) => {
-                let (seq, fuel, answer) = (end.seq, end.fuel, end.answer.clone());
-                self.moment = Some(fuel);
+            Some(Record::End(end)) if is_first || self.more_fuel == more_fuel(end.fuel) => {
+                let (seq, more, answer) = (end.seq, more_fuel(end.fuel), end.answer.clone());
+                self.more_fuel = more;
                 self.pass();
                 match answer {
                     None => Due::Proceed(seq),

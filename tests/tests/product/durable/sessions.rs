@@ -122,7 +122,8 @@ fn a_session_goes_on_whose_programs_have_failed_after_calls() {
     ];
     let works = [
         "(def a (tool/call! 'count/read {:k 2}))",
-        "(def b (reduce + (pmap #(tool/call! 'count/read {:k %}) (range 4))))",
+        "(def b (reduce + (pmap (fn [k] (let [a (tool/call! 'count/read {:k k})]
+             (+ a (if (odd? k) (tool/call! 'count/read {:k (+ 10 a)}) 1)))) (range 7))))",
         "(def c (count (str (doc 'count/read) (budget/remaining))))",
     ];
     let mut server = serve(&world, &[]);
