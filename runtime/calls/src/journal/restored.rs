@@ -8,7 +8,6 @@
 use super::answer::Answer;
 use super::record::Record;
 use super::replay::{Compared, Due, Script};
-use crate::run::outcome::{CallFault, Effect};
 use serde_json::Value as Json;
 
 /// What the log has of a call that a program makes.
@@ -16,8 +15,8 @@ use serde_json::Value as Json;
 pub enum Restored {
     /// It waited.
     Waits,
-    /// It left; its answer comes later.
-    Left(Effect),
+    /// It left; its answer comes later. The name of what it may change.
+    Left(String),
     /// It was refused at once, and was not counted.
     Refused(Answer),
     /// A question that the host answered at once.
@@ -25,11 +24,12 @@ pub enum Restored {
 }
 
 impl Script {
-    /// What the log has of a call; `None`: nothing.
-    pub(super) fn restored(&mut self, seq: u64) -> Option<Restored> {
+    /// What the log has of a call; `None`: nothing. `uncounted`: the reason of calls that are refused because the budget is
+    /// used up.
+    pub(super) fn restored(&mut self, seq: u64, uncounted: &str) -> Option<Restored> {
         let restored = match self.next()? {
             Record::Wait(wait) if wait.seq == seq => Restored::Waits,
-            Record::Call(call) if call.seq == seq => Restored::Left(Effect::parse(&call.effect)),
+            Record::Call(call) if call.seq == seq => Restored::Left(call.effect.clone()),
             Record::End(end) if end.seq == seq && end.at_once => Restored::Refused(end.answer.clone()?),
             Record::Asked(asked) if asked.seq == seq => Restored::Asked(asked.answer.clone()),
             _ => return None,
@@ -39,10 +39,12 @@ impl Script {
         if matches!(restored, Restored::Left(_))
             && let Some(Record::End(end)) = self.next()
             && (end.seq, end.at_once) == (seq, true)
-            && let Some(answer) = end.answer.clone().filter(is_beyond_budget)
+            && let Some(answer @ Answer::Fault { reason, .. }) = &end.answer
+            && reason == uncounted
         {
+            let refused = Restored::Refused(answer.clone());
             self.pass();
-            return Some(Restored::Refused(answer));
+            return Some(refused);
         }
         Some(restored)
     }
@@ -80,8 +82,4 @@ impl Script {
             _ => Due::Later,
         }
     }
-}
-
-fn is_beyond_budget(answer: &Answer) -> bool {
-    matches!(answer, Answer::Fault { reason, .. } if reason == CallFault::CapExhausted.name())
 }

@@ -209,8 +209,9 @@ impl RunJournal {
     }
 
     /// What the log of a session that is restored has of a call. Without it, the program does something else than it did.
-    pub fn restored(&self, seq: u64) -> Option<Restored> {
-        self.lock().script()?.restored(seq)
+    /// `uncounted`: the reason of calls that are refused because the budget is used up.
+    pub fn restored(&self, seq: u64, uncounted: &str) -> Option<Restored> {
+        self.lock().script()?.restored(seq, uncounted)
     }
 
     /// The program of a session that is restored makes a call that its log does not have.

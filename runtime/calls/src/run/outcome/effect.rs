@@ -20,10 +20,4 @@ impl Effect {
             Effect::Unknown => "unknown",
         }
     }
-
-    /// The effect of this name; another text is not known.
-    pub fn parse(name: &str) -> Effect {
-        let all = [Effect::Read, Effect::Write];
-        all.into_iter().find(|effect| effect.name() == name).unwrap_or(Effect::Unknown)
-    }
 }

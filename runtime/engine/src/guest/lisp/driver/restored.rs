@@ -7,11 +7,18 @@ use crate::guest::lisp::discovery::DiscoveryReply;
 use crate::guest::lisp::host_call::Plan;
 use crate::guest::lisp::tool_call::parse;
 use ptc_calls::journal::{Answer, Restored, RunJournal};
-use ptc_calls::run::outcome::Effect;
+use ptc_calls::run::outcome::{CallFault, Effect};
 use ptc_calls::tools::{CallTarget, HOST};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::{CallId as HostCall, Context, Fault, Reason, Value};
 use std::sync::Arc;
+
+/// The reason of calls that the budget refused: they were not counted.
+const UNCOUNTED: &str = CallFault::CapExhausted.name();
+
+fn effect_of(name: &str) -> Effect {
+    [Effect::Read, Effect::Write].into_iter().find(|effect| effect.name() == name).unwrap_or(Effect::Unknown)
+}
 
 /// What a call was made to.
 struct Restoring {
@@ -61,7 +68,7 @@ impl Execution {
         (journal, seq): (&RunJournal, u64),
     ) -> bool {
         self.lisp.broker.policy().looked_up(&self.account);
-        let plan = match (journal.restored(seq), function) {
+        let plan = match (journal.restored(seq, UNCOUNTED), function) {
             (Some(Restored::Waits), _) => {
                 self.in_flight.insert(call, InFlight::default());
                 return true;
@@ -91,7 +98,7 @@ impl Execution {
             Ok(restoring) => restoring,
             Err(fault) => return self.resume(call, |_| Err(fault)),
         };
-        match journal.restored(seq) {
+        match journal.restored(seq, UNCOUNTED) {
             Some(Restored::Waits) => match self.open_recorded(&restoring, Effect::Unknown) {
                 Ok(prepared) => {
                     let (tag, granted) = (Some(prepared.tag()), restoring.granted);
@@ -101,6 +108,7 @@ impl Execution {
                 Err(_) => journal.unexpected(seq),
             },
             Some(Restored::Left(effect)) => {
+                let effect = effect_of(&effect);
                 // A call that has waited is open.
                 let waited = self.in_flight.remove(&call).and_then(|waited| waited.prepared);
                 let opened = waited.map_or_else(|| self.open_recorded(&restoring, effect), Ok);
