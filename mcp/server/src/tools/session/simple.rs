@@ -154,10 +154,10 @@ impl SimpleTool {
     }
 }
 
-/// The parts of a session that can be cleared as a whole.
 /// Why a cancelled start has no session.
 const NOT_STARTED: &str = "the session was not started";
 
+/// The parts of a session that can be cleared as a whole.
 const CLEARED: [&str; 5] = ["memory", "history", "prints", "tool_calls", "upstream_calls"];
 
 impl Tool for BoundTool {
@@ -324,11 +324,12 @@ impl BoundTool {
         let session = self.table.find(owner, fields.session_id()?)?;
         session.touch();
         let view = fields.text("view").unwrap_or_default().to_owned();
-        if view == view::CALLS {
-            // They have the messages of servers.
-            session.session().show_answers();
-            session.add_answers();
+        if view != view::CALLS {
+            return Ok(SimpleAnswer::Now(view::inspect(&session, &view)));
         }
+        // They have the messages of servers.
+        session.session().show_answers();
+        session.add_answers();
         if session.is_stored() {
             return Ok(SimpleAnswer::Now(view::inspect(&session, &view)));
         }
