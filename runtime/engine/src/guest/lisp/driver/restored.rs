@@ -56,7 +56,16 @@ impl Execution {
                 self.restore_call(call, (&journal, seq));
                 true
             }
-            _ => false,
+            // Each kind is named, so that a new one has to say how it is restored.
+            HostFunction::Servers
+            | HostFunction::Discover(_)
+            | HostFunction::Tool
+            | HostFunction::ToolCall
+            | HostFunction::ToolCallValue
+            | HostFunction::Ask(_)
+            | HostFunction::Now
+            | HostFunction::Budget
+            | HostFunction::Look(_) => false,
         }
     }
 
