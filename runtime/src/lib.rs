@@ -46,6 +46,7 @@ pub use ptc_calls::outcome::{
 };
 #[doc(inline)]
 pub use ptc_calls::policy::{Policy, PolicyError};
+#[cfg(feature = "schemars")]
 #[doc(no_inline)]
 pub use ptc_calls::schemars;
 #[doc(inline)]

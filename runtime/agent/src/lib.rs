@@ -57,13 +57,16 @@ pub use step::{
 };
 
 use budget::SharedBudget;
-use ptc_calls::host::{HostTool, schema_of};
+use ptc_calls::host::HostTool;
+#[cfg(feature = "schemars")]
+use ptc_calls::host::schema_of;
 use ptc_calls::run::client::{CallingClient, ProgressListener};
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::trace::TraceContext;
 use ptc_engine::guest::lisp::prelude::Prelude;
 use ptc_engine::runtime::Runtime;
 use ptc_engine::session::SessionLimits;
+#[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -193,6 +196,7 @@ impl Agent {
     }
 
     /// The type of the answer.
+    #[cfg(feature = "schemars")]
     #[must_use]
     pub fn output<T: JsonSchema>(self) -> Agent {
         self.output_schema(schema_of::<T>())
@@ -206,12 +210,13 @@ impl Agent {
     }
 
     /// The type of the context, for agents that are tools of others.
+    #[cfg(feature = "schemars")]
     #[must_use]
     pub fn input<T: JsonSchema>(self) -> Agent {
         self.input_schema(schema_of::<T>())
     }
 
-    /// [`Agent::input`] as a JSON Schema.
+    /// JSON Schema of the context, for agents that are tools of others.
     #[must_use]
     pub fn input_schema(mut self, schema: Json) -> Agent {
         self.input_schema = Some(schema);

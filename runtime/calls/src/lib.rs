@@ -32,4 +32,5 @@ pub use run::options::RunOptions;
 pub use run::outcome::{Effect, Failure, Outcome};
 pub use run::totals::{CallTotals, Tally};
 pub use run::{limits, metrics, options, outcome, trace, watcher};
+#[cfg(feature = "schemars")]
 pub use schemars;

@@ -6,20 +6,21 @@
 //! program.
 //!
 //! # Layout
-//! - this file: one tool; `granted`: the tools of a runtime
+//! - this file: one tool; `typed`: its schemas from Rust types; `granted`: the tools of a runtime
 
 mod granted;
+#[cfg(feature = "schemars")]
+mod typed;
 
 pub use granted::{GrantedTool, GrantedTools};
+#[cfg(feature = "schemars")]
+pub use typed::schema_of;
 
 use crate::run::outcome::Effect;
 use crate::tools::{Annotations, TaskSupport, UpstreamTool};
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,23 +38,6 @@ pub(crate) type Function = dyn Fn(&str) -> Answering + Send + Sync;
 /// properties: `(tool/add {:a 1 :b 2})`, `(tool/add :a 1 :b 2)`, `(tool/add 1 2)`. It gets the result of the
 /// function as data. An error of the function ends the program with `tool_error`. A function
 /// that lets programs handle its failures returns them as data.
-///
-/// ```
-/// # use ptc_calls as ptc_runtime;
-/// use ptc_runtime::{Effect, HostTool};
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Add {
-///     /// The first number.
-///     a: i64,
-///     b: i64,
-/// }
-///
-/// let add = HostTool::new("add", |Add { a, b }: Add| async move { a.checked_add(b).ok_or("too large") })
-///     .describe("Adds two numbers.")
-///     .effect(Effect::Read);
-/// assert_eq!(add.name(), "add");
-/// ```
 #[derive(Clone)]
 pub struct HostTool {
     listing: UpstreamTool,
@@ -67,40 +51,16 @@ pub struct HostTool {
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
-/// Without a description, which would become that of the tool.
-impl JsonSchema for NoArguments {
-    fn schema_name() -> Cow<'static, str> {
-        "NoArguments".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "object", "additionalProperties": false })
-    }
-}
-
 impl HostTool {
-    /// A tool that takes its schema from the type of its arguments. Its effect is unknown unless
+    /// A tool with an explicit JSON Schema: an object; its properties are the arguments. Its effect is unknown unless
     /// [`HostTool::effect`] sets it.
     ///
     /// The function may fail with every error that has a text: `&str`, `String`, an error type. It runs many times, also at
     /// the same time, so it is `Fn`: state that it shares is an `Arc`, cloned before the `async move` of each call. One that
-    /// cannot fail returns `Ok::<_, String>(…)`. Fields that are `Option` or have `#[serde(default)]` are optional
-    /// arguments; the doc comment of a field is its description. A function without arguments takes [`NoArguments`].
+    /// cannot fail returns `Ok::<_, String>(…)`.
     ///
     /// The name is a letter and then letters, digits, `_` and `-`, is neither `call` nor `servers`, and stands once in a
     /// runtime; otherwise the runtime does not start (`StartError::Tool`).
-    pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
-    where
-        A: DeserializeOwned + JsonSchema,
-        R: Serialize,
-        E: Display,
-        F: Fn(A) -> W + Send + Sync + 'static,
-        W: Future<Output = Result<R, E>> + Send + 'static,
-    {
-        HostTool::with_schema(name, schema_of::<A>(), function)
-    }
-
-    /// A tool with an explicit JSON Schema: an object; its properties are the arguments.
     pub fn with_schema<A, R, E, F, W>(name: impl Into<Arc<str>>, schema: Json, function: F) -> HostTool
     where
         A: DeserializeOwned,
@@ -149,13 +109,7 @@ impl HostTool {
         self
     }
 
-    /// The type of its result, for the documentation of the tool.
-    #[must_use]
-    pub fn returns<R: JsonSchema>(self) -> HostTool {
-        self.returns_schema(schema_of::<R>())
-    }
-
-    /// [`HostTool::returns`] with a JSON Schema.
+    /// JSON Schema of its result, for the documentation of the tool.
     #[must_use]
     pub fn returns_schema(mut self, schema: Json) -> HostTool {
         self.listing.output_schema = Some(schema);
@@ -224,17 +178,4 @@ where
         }
         Err(error) => Box::pin(std::future::ready(Err(format!("arguments do not fit: {error}")))),
     }
-}
-
-/// The JSON Schema of a type, without its title.
-pub fn schema_of<T: JsonSchema>() -> Json {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    if let Json::Object(members) = &mut schema {
-        members.remove("title");
-    }
-    schema
 }

@@ -1,6 +1,8 @@
 //! Names, finds and lists the configured servers for the tool `proxy-dispatch`, which calls them connections and gives
 //! each an alias and an id.
 
+use md5::{Digest as _, Md5};
+use ptc_base::digest::hex;
 use ptc_calls::tools::UpstreamTool;
 use ptc_engine::{Runtime, ServerStatus};
 use serde_json::{Map, Value, json};
@@ -28,7 +30,7 @@ impl Connection {
     pub(super) fn all(runtime: &Runtime) -> Vec<Connection> {
         let connection = |(at, status): (usize, ServerStatus)| {
             let canonical = json!([status.name, status.descriptor]).to_string();
-            Connection { alias: format!("c{}", at + 1), id: format!("{:x}", md5::compute(canonical)), status }
+            Connection { alias: format!("c{}", at + 1), id: hex(&Md5::digest(canonical)), status }
         };
         runtime.servers().into_iter().enumerate().map(connection).collect()
     }
