@@ -3,6 +3,8 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A collector on a free port of this machine.
@@ -18,20 +20,28 @@ pub struct Export {
     pub path: String,
     /// The lines of the head.
     pub head: Vec<String>,
-    /// The body.
+    /// The body, if it is JSON.
     pub body: Value,
+    /// The body as it was sent.
+    pub bytes: Vec<u8>,
 }
 
 impl Collector {
     /// Starts to listen.
     pub fn start() -> Collector {
+        Collector::busy(0)
+    }
+
+    /// Starts to listen, and refuses the first requests for spans with 503.
+    pub fn busy(refused: usize) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (sender, received) = channel();
+        let refused = Arc::new(AtomicUsize::new(refused));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let sender = sender.clone();
-                std::thread::spawn(move || serve(stream, &sender));
+                let (sender, refused) = (sender.clone(), refused.clone());
+                std::thread::spawn(move || serve(stream, &sender, &refused));
             }
         });
         Collector { url, received }
@@ -100,7 +110,7 @@ pub fn attribute<'s>(span: &'s Value, name: &str) -> Option<&'s Value> {
     found["value"].as_object()?.values().next()
 }
 
-fn serve(stream: TcpStream, sender: &Sender<Export>) {
+fn serve(stream: TcpStream, sender: &Sender<Export>, refused: &AtomicUsize) {
     let mut reader = BufReader::new(stream);
     loop {
         let mut head = Vec::new();
@@ -118,12 +128,18 @@ fn serve(stream: TcpStream, sender: &Sender<Export>) {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
         });
-        let mut body = vec![0; length.unwrap_or_default()];
-        reader.read_exact(&mut body).unwrap();
+        let mut bytes = vec![0; length.unwrap_or_default()];
+        reader.read_exact(&mut bytes).unwrap();
         let path = head[0].split(' ').nth(1).unwrap().to_owned();
-        let body = serde_json::from_slice(&body).unwrap();
-        let _ = sender.send(Export { path, head, body });
-        let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+        let is_json = head.iter().any(|line| line.eq_ignore_ascii_case("content-type: application/json"));
+        let is_plain = !head.iter().any(|line| line.to_ascii_lowercase().starts_with("content-encoding:"));
+        let body = if is_json && is_plain { serde_json::from_slice(&bytes).unwrap() } else { Value::Null };
+        let left = |left: usize| left.checked_sub(1).filter(|_| path == "/v1/traces");
+        let is_refused = refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok();
+        let _ = sender.send(Export { path, head, body, bytes });
+        let status = if is_refused { "503 Service Unavailable\r\nRetry-After: 0" } else { "200 OK" };
+        let answer =
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
         if reader.get_mut().write_all(answer.as_bytes()).is_err() {
             return;
         }

@@ -11,6 +11,7 @@ mod third_party_http_clients;
 mod third_party_issued_tokens;
 mod third_party_logins;
 mod third_party_openapi;
+mod third_party_otlp;
 mod third_party_page;
 mod third_party_prelude;
 mod third_party_proxy;

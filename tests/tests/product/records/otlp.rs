@@ -156,10 +156,55 @@ fn a_collector_that_is_down_or_hangs_delays_no_call_and_drops_are_counted() {
 }
 
 #[test]
+fn a_collector_that_is_busy_gets_the_same_spans_again() {
+    let collector = Collector::busy(2);
+    let mut server = server(&["--otlp", collector.url(), "--debug-tool"], &[]);
+    eval(&mut server, "(+ 1 2)", json!({}));
+    let bodies = [(); 3].map(|()| collector.next("/v1/traces").body);
+    assert!(bodies[0] == bodies[1] && bodies[1] == bodies[2], "{bodies:#?}");
+    ptc_tests::processes::eventually("spans are counted once", || {
+        let stats = ask(&mut server, json!({ "op": "stats" })).to_string();
+        stats.contains("\"otlp\"") && !stats.contains("\"written\":0") && stats.contains("\"dropped\":0")
+    });
+}
+
+#[test]
+fn metrics_count_from_the_start_of_the_process() {
+    let collector = Collector::start();
+    let mut server = server(&["--otlp", collector.url()], &[]);
+    eval(&mut server, "(+ 1 2)", json!({}));
+    eval(&mut server, "(/ 1 0)", json!({}));
+    assert_eq!(server.end(), Some(0));
+    let exports = collector.rest();
+    let last = exports.iter().rfind(|export| export.path == "/v1/metrics").unwrap();
+    let scope = &last.body["resourceMetrics"][0]["scopeMetrics"][0];
+    assert_eq!(scope["scope"]["name"], "ptc");
+    let metric = |name: &str| {
+        let metrics = scope["metrics"].as_array().unwrap();
+        metrics.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("{name}: {scope:#}"))
+    };
+    let points = metric("mcp.server.operation.duration")["histogram"]["dataPoints"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "with and without a failure: {points:#?}");
+    for point in points {
+        assert_eq!(point["count"], "1");
+        let buckets = point["bucketCounts"].as_array().unwrap();
+        assert_eq!(buckets.len(), point["explicitBounds"].as_array().unwrap().len() + 1);
+        assert_eq!(buckets.iter().filter(|count| *count == "1").count(), 1);
+        assert_eq!((&point["min"], &point["max"]), (&point["sum"], &point["sum"]));
+    }
+    assert!(points.iter().any(|point| attribute(point, "error.type") == Some(&json!("runtime_error"))));
+    let fuel = &metric("ptc.fuel")["sum"];
+    assert_eq!((&fuel["isMonotonic"], &fuel["aggregationTemporality"]), (&json!(true), &json!(2)));
+    assert!(fuel["dataPoints"][0]["asInt"].as_str().unwrap().parse::<u64>().unwrap() > 0);
+}
+
+#[test]
 fn what_is_no_collector_or_sampler_is_refused_at_the_start() {
     for (flags, variable, want) in [
         (&["--otlp", "localhost"][..], ("A", "b"), "http://127.0.0.1:4318"),
         (&["--otlp", "http://127.0.0.1:9"], ("OTEL_TRACES_SAMPLER", "xray"), "parentbased_always_on"),
+        (&["--otlp", "http://127.0.0.1:9"], ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"), "gzip"),
+        (&["--otlp", "http://127.0.0.1:9"], ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a b=c"), "header"),
     ] {
         let mut command = ptc(&[&["serve"], flags].concat());
         let output = command.env(variable.0, variable.1).output().unwrap();

@@ -8,48 +8,37 @@
 //!
 //! - this file: `OtlpExport` gives out ids (`OtlpExport::begin`) and exports finished calls, as a [`RecordSink`].
 //! - `spans`: a call's record as spans. `meters`: its figures as metrics. `names`: names of both.
-//! - `sampler`: which traces are recorded. `queue`: counts of spans. `transport`: requests to the collector.
-//!
-//! Standard variables hold: `OTEL_EXPORTER_OTLP_*` (endpoint, headers, protocol, timeout, compression),
-//! `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_METRIC_EXPORT_INTERVAL`,
-//! `OTEL_SDK_DISABLED`.
+//! - `message`: both as messages of the protocol. `export`: the thread that sends them.
+//! - `sampler`: which traces are recorded. `settings`: the standard variables.
 
+mod export;
+mod message;
 mod meters;
 mod names;
-mod queue;
 mod sampler;
+mod settings;
 mod spans;
-mod transport;
 
 use super::payload::PayloadPolicy;
 use super::writer::{RecordSink, SinkCounts, WriteOutcome, WrittenCall};
+use export::{ExportSettings, Exporter, SpanCounts};
 use meters::Meters;
-use opentelemetry::InstrumentationScope;
-use opentelemetry::trace::{SpanId, TraceId};
-use opentelemetry_otlp::{
-    ExporterBuildError, MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
-};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SpanProcessor};
 use ptc_base::digest::sha256_hex;
-use ptc_base::net::Url;
 use ptc_base::secrets::SecretRegistry;
+use ptc_base::sync::Locked;
 use ptc_calls::trace::{RunSpan, TraceContext};
-use queue::{CountedExporter, SpanCounts};
+use sampler::Sampler;
+use settings::{Schedule, Signal, SignalSettings};
 use spans::{ShownPayload, spans};
 use std::env;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use transport::CollectorClient;
 
 pub(super) use spans::CallSpans;
 
 /// Name of the sink in reports.
 pub(super) const SINK: &str = "otlp";
-
-/// Time limit of one request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where to export to.
 #[derive(Clone, Debug)]
@@ -76,11 +65,6 @@ impl OtlpOptions {
         }
         Ok((flag.is_some() || is_set).then_some(OtlpOptions { endpoint: flag }))
     }
-
-    /// The address of a signal.
-    fn signal(&self, path: &str) -> Option<String> {
-        self.endpoint.as_ref().map(|endpoint| format!("{}/v1/{path}", endpoint.trim_end_matches('/')))
-    }
 }
 
 /// Gives out the ids of spans, and exports finished calls.
@@ -91,10 +75,8 @@ pub(super) struct OtlpExport {
 
 /// The end of the export that is on the thread of records.
 struct OtlpSink {
-    scope: InstrumentationScope,
-    processor: BatchSpanProcessor,
-    meters: Meters,
-    counts: Arc<SpanCounts>,
+    exporter: Exporter,
+    meters: Arc<Mutex<Meters>>,
     policy: PayloadPolicy,
     secrets: SecretRegistry,
 }
@@ -109,25 +91,19 @@ impl OtlpExport {
         policy: PayloadPolicy,
         secrets: &SecretRegistry,
     ) -> io::Result<(OtlpExport, Box<dyn RecordSink>)> {
-        register_headers(secrets);
-        let sampler = sampler::sampler(
-            variable("OTEL_TRACES_SAMPLER").as_deref(),
-            variable("OTEL_TRACES_SAMPLER_ARG").as_deref(),
-        )
-        .map_err(io::Error::other)?;
-        let resource = resource();
-        let counts = Arc::new(SpanCounts::new(
-            variable("OTEL_BSP_MAX_QUEUE_SIZE").and_then(|size| size.trim().parse().ok()),
-        ));
-        let exporter = span_exporter(options)?;
-        let batches = BatchConfigBuilder::default().build();
-        let mut processor =
-            BatchSpanProcessor::new(CountedExporter { exporter, counts: counts.clone() }, batches);
-        processor.set_resource(&resource);
-        let meters = Meters::start(metric_exporter(options)?, resource);
-        let scope = InstrumentationScope::builder("ptc").with_version(env!("CARGO_PKG_VERSION")).build();
-        let (policy, secrets) = (policy, secrets.clone());
-        let sink = OtlpSink { scope, processor, meters, counts: counts.clone(), policy, secrets };
+        settings::register_headers(secrets);
+        let signal = |signal| SignalSettings::read(signal, options).map_err(unusable);
+        let settings = ExportSettings {
+            resource: settings::resource(),
+            traces: signal(Signal::Traces)?,
+            metrics: signal(Signal::Metrics)?,
+            schedule: Schedule::read(),
+        };
+        let (name, argument) = (variable("OTEL_TRACES_SAMPLER"), variable("OTEL_TRACES_SAMPLER_ARG"));
+        let sampler = Sampler::named(name.as_deref(), argument.as_deref()).map_err(unusable)?;
+        let (meters, counts) = (Arc::new(Mutex::new(Meters::new())), Arc::<SpanCounts>::default());
+        let exporter = Exporter::start(settings, meters.clone(), counts.clone())?;
+        let sink = OtlpSink { exporter, meters, policy, secrets: secrets.clone() };
         Ok((OtlpExport { sampler, counts }, Box::new(sink)))
     }
 
@@ -139,11 +115,9 @@ impl OtlpExport {
             None => u128::from(random_u64().ok()?) << 64 | u128::from(random_u64().ok()?),
         };
         let span = caller.map(TraceContext::span);
-        let parent = span.map(|(span, is_sampled)| (SpanId::from(span), is_sampled));
-        let is_sampled = sampler::is_sampled(&self.sampler, TraceId::from(trace_id), parent);
+        let is_sampled = self.sampler.records(trace_id, span.map(|(_, is_recorded)| is_recorded));
         let run = RunSpan { trace_id, span_id: random_u64().ok()?, is_sampled };
-        let caller_id = parent.map_or(SpanId::INVALID, |(span, _)| span);
-        let spans = CallSpans { run, server: SpanId::from(random_u64().ok()?), caller: caller_id };
+        let spans = CallSpans { run, server: random_u64().ok()?, caller: span.map(|(id, _)| id) };
         Some((spans, TraceContext::of_run(run, caller)))
     }
 
@@ -160,24 +134,20 @@ impl RecordSink for OtlpSink {
 
     fn write(&mut self, call: &WrittenCall) -> io::Result<WriteOutcome> {
         let entry = &*call.call.entry;
-        self.meters.add(entry);
+        self.meters.locked().add(entry);
         let Some(ids) = entry.spans.filter(|ids| ids.run.is_sampled) else {
             return Ok(WriteOutcome::Unwanted);
         };
         let shown = self.shown(call);
-        for span in spans(&self.scope, entry, ids, shown) {
-            if self.counts.enter() {
-                self.processor.on_end(span);
-            }
+        for span in spans(entry, ids, shown) {
+            self.exporter.send(span);
         }
         Ok(WriteOutcome::Written)
     }
 
     fn close(&mut self, patience: Duration) {
-        for closed in [self.processor.shutdown_with_timeout(patience), self.meters.close(patience)] {
-            if let Err(error) = closed {
-                tracing::warn!(%error, "some spans or metrics were not exported");
-            }
+        if !self.exporter.close(patience) {
+            tracing::warn!("some spans or metrics were not exported");
         }
     }
 }
@@ -202,77 +172,6 @@ fn random_u64() -> Result<u64, getrandom::Error> {
     Ok(getrandom::u64()?.max(1))
 }
 
-/// Headers may hold the key of a collector. Their values are percent-encoded.
-fn register_headers(secrets: &SecretRegistry) {
-    for name in ["HEADERS", "TRACES_HEADERS", "METRICS_HEADERS"] {
-        let text = variable(&format!("OTEL_EXPORTER_OTLP_{name}")).unwrap_or_default();
-        for (_, value) in text.split(',').filter_map(|pair| pair.split_once('=')) {
-            let value = decoded(value.trim());
-            let _ = secrets.register(&value);
-            // Of `Bearer KEY` the key alone is a secret, too.
-            let _ = secrets.register(value.rsplit(' ').next().unwrap_or(&value));
-        }
-    }
-}
-
-/// Decodes a percent-encoded text.
-fn decoded(text: &str) -> String {
-    let Ok(mut url) = Url::parse("http://localhost") else { return text.to_owned() };
-    // In a query a plus is a space.
-    url.set_query(Some(&text.replace('+', "%2B").replace('&', "%26")));
-    url.query_pairs().next().map_or_else(String::new, |(name, value)| match value.is_empty() {
-        true => name.into_owned(),
-        false => format!("{name}={value}"),
-    })
-}
-
-/// The service. Its name and attributes are those of the standard variables.
-fn resource() -> Resource {
-    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let own = Resource::builder();
-    match variable("OTEL_SERVICE_NAME") {
-        Some(_) => own.with_attribute(version).build(),
-        None if variable("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|text| text.contains("service.name=")) => {
-            own.with_attribute(version).build()
-        }
-        None => own.with_service_name("ptc").with_attribute(version).build(),
-    }
-}
-
-/// The protocol that a variable names, or JSON.
-fn protocol(signal: &str) -> Protocol {
-    let names = [format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
-    match names.iter().find_map(|name| variable(name)).as_deref() {
-        Some("http/protobuf") => Protocol::HttpBinary,
-        _ => Protocol::HttpJson,
-    }
-}
-
-fn collector() -> io::Result<CollectorClient> {
-    let timeout = variable("OTEL_EXPORTER_OTLP_TIMEOUT").and_then(|text| text.trim().parse().ok());
-    CollectorClient::new(timeout.map_or(TIMEOUT, Duration::from_millis)).map_err(io::Error::other)
-}
-
-fn span_exporter(options: &OtlpOptions) -> io::Result<SpanExporter> {
-    let builder = SpanExporter::builder().with_http().with_http_client(collector()?);
-    let builder = builder.with_protocol(protocol("TRACES"));
-    let built = match options.signal("traces") {
-        Some(endpoint) => builder.with_endpoint(endpoint).build(),
-        None => builder.build(),
-    };
-    built.map_err(unusable)
-}
-
-fn metric_exporter(options: &OtlpOptions) -> io::Result<MetricExporter> {
-    let builder = MetricExporter::builder().with_http().with_http_client(collector()?);
-    let builder = builder.with_protocol(protocol("METRICS"));
-    let built = match options.signal("metrics") {
-        Some(endpoint) => builder.with_endpoint(endpoint).build(),
-        None => builder.build(),
-    };
-    built.map_err(unusable)
-}
-
-fn unusable(error: ExporterBuildError) -> io::Error {
+fn unusable(error: String) -> io::Error {
     io::Error::other(format!("the export to a collector cannot start: {error}"))
 }

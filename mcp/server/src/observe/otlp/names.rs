@@ -4,11 +4,9 @@
 //! `mcp.*`, `gen_ai.*`, `jsonrpc.*` and `error.*` are those of the OpenTelemetry semantic conventions for
 //! MCP and generative AI (<https://github.com/open-telemetry/semantic-conventions-genai>). `ptc.*` are our own.
 
-use opentelemetry::Key;
-
 macro_rules! keys {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        $($(#[$doc])* pub(super) const $name: Key = Key::from_static_str($text);)*
+        $($(#[$doc])* pub(super) const $name: &str = $text;)*
     };
 }
 
