@@ -114,28 +114,24 @@ impl WorldFault {
 
 impl ToolBroker {
     /// Opens a call of a session that is restored. Its server, tools and policies are not asked: the call had its answer in
-    /// another process.
-    ///
-    /// # Errors
-    /// The budget does not suffice.
+    /// another process. `None`: the budget does not suffice.
     pub(crate) fn open_recorded(
         &self,
         account: &Arc<RunAccount>,
         (server, target): (&str, &CallTarget),
         granted: Option<Arc<str>>,
         effect: Effect,
-    ) -> Result<PreparedCall, WorldFault> {
+    ) -> Option<PreparedCall> {
         let label = CallLabel { server: server.into(), tool: target.shared_label(), effect };
-        let now = Instant::now();
         if !account.take_call() {
-            let fault = self.world_fault(CallFault::CapExhausted, CallFault::CapExhausted.name());
-            account.refuse_call(label, now, fault.reason, &fault.message);
-            return Err(fault);
+            let reason = CallFault::CapExhausted;
+            account.refuse_call(label, Instant::now(), reason, reason.name());
+            return None;
         }
         self.policy.answered_before(account, server, target);
-        let call = OpenCall::begin(account, label, now, None);
+        let call = OpenCall::begin(account, label, Instant::now(), None);
         let call = RecordedCall { account: account.clone(), call, granted };
-        Ok(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
+        Some(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
     }
 
     /// Enters a call of a session that is restored into the ledger, which was refused.

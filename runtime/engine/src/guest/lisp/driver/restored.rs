@@ -2,7 +2,7 @@
 //! its servers, nor its tool lists, policies and limits.
 
 use super::{Execution, InFlight};
-use crate::broker::{PreparedCall, WorldFault, names};
+use crate::broker::{PreparedCall, names};
 use crate::guest::lisp::discovery::DiscoveryReply;
 use crate::guest::lisp::host_call::Plan;
 use crate::guest::lisp::tool_call::parse;
@@ -109,20 +109,20 @@ impl Execution {
         };
         match journal.restored(seq, UNCOUNTED) {
             Some(Restored::Waits) => match self.open_recorded(&restoring, Effect::Unknown) {
-                Ok(prepared) => {
+                Some(prepared) => {
                     let (tag, granted) = (Some(prepared.tag()), restoring.granted);
                     self.in_flight
                         .insert(call, InFlight { call: tag, granted, prepared: Some(prepared), task: None });
                 }
-                Err(_) => journal.unexpected(seq),
+                None => journal.unexpected(seq),
             },
             Some(Restored::Left(effect)) => {
                 let effect = effect_of(&effect);
                 // A call that has waited is open.
                 let waited = self.in_flight.remove(&call).and_then(|waited| waited.prepared);
-                let opened = waited.map_or_else(|| self.open_recorded(&restoring, effect), Ok);
+                let opened = waited.or_else(|| self.open_recorded(&restoring, effect));
                 opened.iter().for_each(|opened| opened.set_effect(effect));
-                self.await_recorded(call, opened.ok());
+                self.await_recorded(call, opened);
             }
             Some(Restored::Refused(answer)) => self.refuse_restored(&restoring, answer),
             Some(Restored::Asked(_)) | None => journal.unexpected(seq),
@@ -137,7 +137,7 @@ impl Execution {
         }
     }
 
-    fn open_recorded(&self, restoring: &Restoring, effect: Effect) -> Result<PreparedCall, WorldFault> {
+    fn open_recorded(&self, restoring: &Restoring, effect: Effect) -> Option<PreparedCall> {
         let Restoring { server, target, granted, .. } = restoring;
         self.lisp.broker.open_recorded(&self.account, (server, target), granted.clone(), effect)
     }
