@@ -19,9 +19,6 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// Key of the task that a message belongs to (2025-11-25).
 pub const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// Key of the level of log messages in a stateless request's `_meta`.
-pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
 /// A protocol version that we speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
