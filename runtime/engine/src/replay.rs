@@ -14,13 +14,14 @@ use ptc_calls::journal::{
     Difference, Header, InDoubt, Language, Matching, OutcomeRecord, Record, Recording, RecordingError,
     RunJournal, Script, TakenRun, differences,
 };
+use ptc_calls::run::client::asker::ClientIdentity;
+use ptc_calls::run::client::{CallingClient, ClientTag, Offered};
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::Outcome;
 use ptc_calls::run::watcher::RunWatcher;
 use ptc_calls::tools::{ServerNames, SharedCatalog, SnapshotMode};
 use ptc_upstream::{RecordedUpstream, Upstream};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The least time that a replayed program has: it may run on a slower machine.
@@ -227,12 +228,13 @@ impl Runtime {
         if header.language != Language::Lisp {
             return Err(RecordingError::new(format!("{run}: scripts do not go on")));
         }
-        self.start_recorded(&recording).await;
-        let script = Script::resuming(recording.clone());
+        let script = Script::restoring(recording.clone());
         let scope = self.scope_of(&recording)?;
         let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
         let RunOptions { client, keep, trace, .. } = options;
-        let options = RunOptions { client, keep, trace, ..run_options(header, Some(journal)) };
+        let client = client_of(header, client);
+        let limits = header::limits(header);
+        let options = RunOptions { client, keep, trace, limits, ..run_options(header, Some(journal)) };
         Ok((scope, header.program.as_str().into(), options))
     }
 
@@ -242,24 +244,6 @@ impl Runtime {
         let known: ServerNames = header.servers.iter().map(|server| server.server.clone()).collect();
         let lisp = base.lisp.with_recorded(known, recorded_prelude(recording)?);
         Ok(Scope::new(lisp, base.queue.clone()))
-    }
-
-    /// Starts the servers that a run knew, or waited for: it must find their tools at once.
-    async fn start_recorded(&self, recording: &Recording) {
-        let known = recording.header().servers.iter();
-        let mut names: BTreeSet<&str> =
-            known.filter(|server| server.tools.is_some()).map(|server| server.server.as_str()).collect();
-        names.extend(recording.records().iter().filter_map(|record| match record {
-            Record::Tools(server) => Some(server.server.as_str()),
-            Record::Call(call) => Some(call.server.as_str()),
-            _ => None,
-        }));
-        let starts =
-            names.into_iter().filter_map(|name| self.broker().upstream(name)).map(|upstream| async move {
-                // A server that does not start shows in the run.
-                let _ = upstream.start().await;
-            });
-        futures_util::future::join_all(starts.collect::<Vec<_>>()).await;
     }
 
     /// The servers of a recording.
@@ -310,6 +294,21 @@ impl Runtime {
         let lisp = Lisp::new(broker, 0, prelude, base.lisp.host_tools(), false);
         Ok(Scope::new(lisp, base.queue.clone()))
     }
+}
+
+/// The client of a run that goes on, for which the rules and limits of the token hold that the run began with.
+fn client_of(header: &Header, client: Option<CallingClient>) -> Option<CallingClient> {
+    let Some(token) = &header.owner else { return client };
+    let identity =
+        ClientIdentity { token: Some(token.as_str().into()), scopes: header.scopes.as_slice().into() };
+    let absent = || CallingClient {
+        tag: ClientTag::unique(),
+        owner: 0,
+        identity: ClientIdentity::default(),
+        offered: Offered::default(),
+        asked: None,
+    };
+    Some(CallingClient { identity, ..client.unwrap_or_else(absent) })
 }
 
 fn recorded_prelude(recording: &Recording) -> Result<Option<Arc<Prelude>>, RecordingError> {

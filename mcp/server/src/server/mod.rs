@@ -34,7 +34,9 @@ mod tool_lists;
 
 pub use connection::ClientConnection;
 pub use connection_state::ConnectionState;
-pub use detached::{AwaitedTask, Detach, DetachedLimits, DetachedRuns, Handle, TakeEnded, Unfinished};
+pub use detached::{
+    AwaitedTask, Detach, DetachedLimits, DetachedRuns, Handle, OwnerRights, TakeEnded, Unfinished,
+};
 pub use gate::{Gate, GateLimits, ParkingLimits};
 pub use handler::{Action, Handler, Surface};
 pub use input_required::ResumedCall;

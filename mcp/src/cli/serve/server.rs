@@ -22,7 +22,7 @@ use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::observe::CallRecorder;
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::http::{Access, Handlers, HttpListener};
-use ptc_server::server::{DetachedRuns, Gate, Handler, TakeEnded, stdio};
+use ptc_server::server::{DetachedRuns, Gate, Handler, OwnerRights, TakeEnded, stdio};
 use ptc_server::tools::lisp_eval::Evaluator;
 use ptc_server::tools::session::StoreAccess;
 use ptc_server::tools::{Facts, execute_program, lisp_debug, lisp_run, lisp_task, proxy, session};
@@ -217,10 +217,10 @@ impl<'a> ServerBuilder<'a> {
         // Clients may ask for them at once.
         let detached = toolset.detached.clone();
         let access = http.as_ref().map(|(_, access)| access);
-        let is_gone = |owner| access.is_some_and(|access| access.is_gone(owner));
+        let rights = |owner| access.map_or(OwnerRights::All, |access| access.rights(owner));
         // Without HTTP no request asks other nodes.
         let ended = if nodes.is_some() && is_http { TakeEnded::OnDemand } else { TakeEnded::AtStart };
-        let unfinished = detached.load(args.resumes()?, ended, is_gone).await;
+        let unfinished = detached.load(args.resumes()?, ended, rights).await;
         let resuming = handler.clone();
         let runs = booted.runtime.broker().durable().cloned();
         let asked = async {

@@ -37,5 +37,5 @@ pub use record::{
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::{Departed, Due, Matching, Script};
-pub use restored::Restored;
+pub use restored::{Called, Restored};
 pub use run_journal::{InDoubt, RunJournal, Verdict};

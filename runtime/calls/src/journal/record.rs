@@ -64,6 +64,9 @@ pub struct Header {
     /// The token that the run executed for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub owner: Option<String>,
+    /// The scopes of that token.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub scopes: Vec<String>,
     /// The servers that the program could call.
     pub servers: Vec<ServerRecord>,
     /// The texts that defined namespaces for it.

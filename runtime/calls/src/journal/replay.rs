@@ -25,6 +25,8 @@ pub enum Matching {
 pub enum Verdict {
     /// It is to be made.
     Live,
+    /// It is to be made, and was entered in an earlier process.
+    Again,
     /// Its answer is in the recording.
     Replayed,
     /// The recording has no such call.
@@ -55,10 +57,8 @@ pub enum Due {
 pub(super) enum Compared {
     /// All: calls, their arguments, and the fuel at each step.
     All,
-    /// Calls and their arguments: a run goes on. Fuel depends on lists of tools, which are those of the present.
+    /// The calls and their order: a session is restored, or a run goes on.
     Calls,
-    /// Nothing but the order of calls: a session is restored.
-    Order,
 }
 
 /// A recording that is replayed.
@@ -103,9 +103,11 @@ struct AnswerOrder {
     is_stuck: bool,
 }
 
-/// Calls of an interrupted run that had left.
+/// Calls of an interrupted run.
 #[derive(Clone, Debug, Default)]
 pub struct Departed {
+    /// Their arguments are in the journal, these, and no answer.
+    pub entered: HashMap<u64, Arc<str>>,
     /// They may have changed something: they are not made again.
     pub sent: HashSet<u64>,
     /// They could be made again when they left.
@@ -151,13 +153,8 @@ impl Script {
         script
     }
 
-    /// The log of a program of a session that is restored.
+    /// The log of a program of a session that is restored, or of a run that goes on.
     pub fn restoring(recording: Arc<Recording>) -> Script {
-        Script { compared: Compared::Order, ..Script::new(recording, Matching::Strict) }
-    }
-
-    /// The journal of a run that goes on.
-    pub fn resuming(recording: Arc<Recording>) -> Script {
         Script { compared: Compared::Calls, ..Script::new(recording, Matching::Strict) }
     }
 
@@ -252,11 +249,17 @@ impl Script {
         self.next().is_none()
     }
 
-    /// Calls that have left.
+    /// Calls without an answer.
     pub(super) fn departed(&self) -> Departed {
         let mut departed = Departed::default();
         for record in self.recording.records() {
             match record {
+                Record::Call(call) => {
+                    departed.entered.insert(call.seq, call.args.get().into());
+                }
+                Record::End(EndRecord { seq, answer: Some(_), .. }) => {
+                    departed.entered.remove(seq);
+                }
                 Record::Sent(seq) => {
                     departed.sent.insert(*seq);
                 }
@@ -300,7 +303,7 @@ impl Script {
     pub(super) fn waits(&mut self, seq: u64, fuel: u64) -> bool {
         match self.next() {
             Some(Record::Wait(wait)) if self.matching == Matching::Strict && wait.seq == seq => {
-                if wait.fuel != fuel && self.compared == Compared::All {
+                if wait.fuel != fuel {
                     let then = wait.fuel;
                     self.diverge(|_| {
                         format!("call {seq} comes after {fuel} units of fuel instead of {then}")
@@ -319,7 +322,7 @@ impl Script {
             return self.find(call);
         }
         let difference = match self.next() {
-            Some(Record::Call(then)) => different(then, call, self.compared),
+            Some(Record::Call(then)) => different(then, call),
             // It was refused before its arguments were known.
             Some(Record::End(end)) if end.seq == call.seq && end.answer.is_some() => {
                 return Verdict::Replayed;
@@ -452,9 +455,7 @@ impl Script {
         }
         match self.next() {
             Some(Record::Asked(then))
-                if then.seq == asked.seq
-                    && then.form == asked.form
-                    && (self.compared != Compared::All || then.fuel == asked.fuel) =>
+                if then.seq == asked.seq && then.form == asked.form && then.fuel == asked.fuel =>
             {
                 let answer = then.answer.clone();
                 self.pass();
@@ -501,7 +502,7 @@ fn is_departure(record: &Record) -> bool {
 }
 
 /// How two calls differ.
-fn different(then: &CallBegun, now: &CallBegun, compared: Compared) -> Option<String> {
+fn different(then: &CallBegun, now: &CallBegun) -> Option<String> {
     let (label, args) = (now.label(), short(now.args.get()));
     if then.label() != label || then.seq != now.seq {
         return Some(format!("the program calls {label} {args} (call {})", now.seq));
@@ -509,7 +510,7 @@ fn different(then: &CallBegun, now: &CallBegun, compared: Compared) -> Option<St
     if then.args.get() != now.args.get() {
         return Some(format!("the program calls {label} with other arguments, {args}"));
     }
-    (then.fuel != now.fuel && compared == Compared::All).then(|| {
+    (then.fuel != now.fuel).then(|| {
         format!("the program calls {label} after {} units of fuel instead of {}", now.fuel, then.fuel)
     })
 }

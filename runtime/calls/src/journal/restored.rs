@@ -1,13 +1,12 @@
-//! Finds in the log of a stored session what a program was answered at each of its calls, so that the session is restored
-//! without servers, policies and limits of the present.
+//! Finds in the log of a stored session, or of a run that goes on, what its program was answered at each call, so that
+//! servers, policies and limits of the present are not asked.
 //!
-//! The program does what it did, because it gets what it got: neither the arguments of its calls nor the fuel that it has
-//! used are compared. Both depend on lists of tools, which may have changed. A run that goes on gets its answers in the same
-//! way, but its calls are compared, since some of them have still to be made.
+//! The program does what it did, because it gets what it got. What it calls is compared; the arguments and the fuel that it
+//! has used are not: both depend on lists of tools, which may have changed.
 
 use super::answer::Answer;
-use super::record::Record;
-use super::replay::{Compared, Due, Script};
+use super::record::{CallBegun, Record};
+use super::replay::{Due, Script};
 use serde_json::Value as Json;
 
 /// What the log has of a call that a program makes.
@@ -23,15 +22,33 @@ pub enum Restored {
     Asked(Json),
 }
 
+/// A server, and its tool if a tool is called.
+pub type Called<'c> = Option<(&'c str, Option<&'c str>)>;
+
 impl Script {
-    /// What the log has of a call; `None`: nothing. `uncounted`: the reason of calls that are refused because the budget is
-    /// used up.
-    pub(super) fn restored(&mut self, seq: u64, uncounted: &str) -> Option<Restored> {
-        let restored = match self.next()? {
-            Record::Wait(wait) if wait.seq == seq => Restored::Waits,
-            Record::Call(call) if call.seq == seq => Restored::Left(call.effect.clone()),
-            Record::End(end) if end.seq == seq && end.at_once => Restored::Refused(end.answer.clone()?),
-            Record::Asked(asked) if asked.seq == seq => Restored::Asked(asked.answer.clone()),
+    /// What the log has of a call of this server and tool (`None`: a question to the host, or no call of a tool);
+    /// `None`: nothing. With the fuel that the program had used then: encoding arguments and making answers costs some.
+    /// `uncounted`: the reason of calls that are refused because the budget is used up.
+    pub(super) fn restored(
+        &mut self,
+        seq: u64,
+        called: Called<'_>,
+        uncounted: &str,
+    ) -> Option<(Restored, u64)> {
+        let is_same = |call: &CallBegun| {
+            called.is_none_or(|(server, tool)| {
+                call.server == server && tool.is_none_or(|tool| call.tool == tool)
+            })
+        };
+        let (restored, fuel) = match self.next()? {
+            Record::Wait(wait) if wait.seq == seq => (Restored::Waits, wait.fuel),
+            Record::Call(call) if call.seq == seq && is_same(call) => {
+                (Restored::Left(call.effect.clone()), call.fuel)
+            }
+            Record::End(end) if end.seq == seq && end.at_once => {
+                (Restored::Refused(end.answer.clone()?), end.fuel)
+            }
+            Record::Asked(asked) if asked.seq == seq => (Restored::Asked(asked.answer.clone()), asked.fuel),
             _ => return None,
         };
         self.pass();
@@ -42,16 +59,23 @@ impl Script {
             && let Some(answer @ Answer::Fault { reason, .. }) = &end.answer
             && reason == uncounted
         {
-            let refused = Restored::Refused(answer.clone());
+            let refused = (Restored::Refused(answer.clone()), end.fuel);
             self.pass();
             return Some(refused);
         }
-        Some(restored)
+        Some((restored, fuel))
     }
 
     /// The program makes a call that the log does not have.
     pub(super) fn unexpected(&mut self, seq: u64) {
         self.diverge(|expected| format!("the program makes call {seq}; the log has {expected}"));
+    }
+
+    /// The answer of a call was stored in a file, which a session does not have any more.
+    pub(super) fn is_without_file(&mut self, seq: u64, bytes: u64) {
+        self.diverge(|_| {
+            format!("the answer of call {seq}, {bytes} bytes, was stored in a file of that process")
+        });
     }
 
     /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Further answers came while it
@@ -63,16 +87,7 @@ impl Script {
                 let (seq, more, answer) = (end.seq, more_fuel(end.fuel), end.answer.clone());
                 self.more_fuel = more;
                 self.pass();
-                match answer {
-                    None => Due::Proceed(seq),
-                    Some(Answer::Stored { bytes }) if self.compared() == Compared::Order => {
-                        self.diverge(|_| {
-                            format!("the answer of call {seq}, {bytes} bytes, was stored in a file of that process")
-                        });
-                        Due::Diverged
-                    }
-                    Some(answer) => Due::Answer(seq, answer),
-                }
+                answer.map_or(Due::Proceed(seq), |answer| Due::Answer(seq, answer))
             }
             None if is_first => Due::Never,
             Some(_) if is_first => {

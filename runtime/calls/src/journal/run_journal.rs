@@ -10,7 +10,7 @@ use super::record::{
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
 use super::replay::{Compared, Departed, Due, Script};
-use super::restored::Restored;
+use super::restored::{Called, Restored};
 use ptc_base::store::StoreError;
 use ptc_base::sync::Locked;
 use serde_json::Value as Json;
@@ -48,8 +48,10 @@ struct State {
     /// The run goes on when its script is over.
     resumes: bool,
     in_doubt: InDoubt,
-    /// Calls that had left when the script was over, until the run goes on.
+    /// Calls without an answer when the script was over, until the run goes on.
     resumed: Option<Departed>,
+    /// Calls whose arguments the journal has already, these, and no answer.
+    entered: HashMap<u64, Arc<str>>,
     /// Calls that may change something and that have left.
     sent: HashSet<u64>,
     /// How many of them have an answer, and how many of the answers are on the disk.
@@ -192,10 +194,9 @@ impl RunJournal {
     /// Tool lists that servers have from here on. A run that goes on, or restores a session, has those of the present.
     pub fn tools_due(&self) -> Vec<ServerRecord> {
         let mut state = self.lock();
-        let resumes = state.resumes;
         let Some(script) = state.script() else { return Vec::new() };
         let due = script.tools_due();
-        if resumes || script.compared() == Compared::Order { Vec::new() } else { due }
+        if script.compared() == Compared::Calls { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
@@ -205,16 +206,24 @@ impl RunJournal {
 
     /// True if the program is one of a session that is restored.
     pub fn restores(&self) -> bool {
-        self.lock().script.as_ref().is_some_and(|script| script.compared() == Compared::Order)
+        let state = self.lock();
+        !state.resumes && state.script.as_ref().is_some_and(|script| script.compared() == Compared::Calls)
     }
 
-    /// What the log of a session that is restored has of a call. Without it, the program does something else than it did.
-    /// `uncounted`: the reason of calls that are refused because the budget is used up.
-    pub fn restored(&self, seq: u64, uncounted: &str) -> Option<Restored> {
-        self.lock().script()?.restored(seq, uncounted)
+    /// True while the calls of a session that is restored, or of a run that goes on, have their answers in the log.
+    pub fn is_answered_from_log(&self) -> bool {
+        let mut state = self.lock();
+        state.script().is_some_and(|script| script.compared() == Compared::Calls)
     }
 
-    /// The program of a session that is restored makes a call that its log does not have.
+    /// What the log of a session that is restored, or of a run that goes on, has of a call of this server and tool. Without
+    /// it, the program does something else than it did, or the log is over. `uncounted`: the reason of calls that are refused
+    /// because the budget is used up.
+    pub fn restored(&self, seq: u64, called: Called<'_>, uncounted: &str) -> Option<(Restored, u64)> {
+        self.lock().script()?.restored(seq, called, uncounted)
+    }
+
+    /// The program makes a call that its log does not have.
     pub fn unexpected(&self, seq: u64) {
         if let Some(script) = self.lock().script() {
             script.unexpected(seq);
@@ -224,7 +233,7 @@ impl RunJournal {
     /// A call waits.
     pub fn wait(&self, seq: u64, fuel: u64) {
         let mut state = self.lock();
-        if state.script().is_none() {
+        if state.script().is_none() && !state.entered.contains_key(&seq) {
             state.write(|| Record::Wait(WaitRecord { seq, fuel }));
         }
     }
@@ -238,6 +247,7 @@ impl RunJournal {
     pub fn call(&self, call: CallBegun) -> Verdict {
         let mut state = self.lock();
         let is_numbered = state.next.is_some();
+        let is_entered = state.entered.contains_key(&call.seq);
         match state.script() {
             Some(script) => {
                 let verdict = script.call(&call);
@@ -247,11 +257,17 @@ impl RunJournal {
                 }
                 verdict
             }
+            None if is_entered => Verdict::Again,
             None => {
                 state.write(|| Record::Call(call));
                 Verdict::Live
             }
         }
+    }
+
+    /// The arguments of a call that the journal had already when its run went on, and that has no answer yet.
+    pub fn entered(&self, seq: u64) -> Option<Arc<str>> {
+        self.lock().entered.get(&seq).cloned()
     }
 
     /// The host numbers the calls of the run from now on: it is a script, which has no numbers.
@@ -362,6 +378,11 @@ impl RunJournal {
         }
         if state.is_written() {
             let end = end();
+            // A call that the journal has as made does not wait, and its refusal is for its program to see.
+            if state.entered.contains_key(&end.seq) && (end.answer.is_none() || end.at_once) {
+                return;
+            }
+            state.entered.remove(&end.seq);
             state.answered += u64::from(state.sent.remove(&end.seq));
             state.write(|| Record::End(end));
         }
@@ -387,9 +408,16 @@ impl RunJournal {
 
     /// What the program, which waits, gets.
     pub fn due(&self, fuel: u64, is_first: bool) -> Due {
+        let restores = self.restores();
         let mut state = self.lock();
         match state.script() {
-            Some(script) => script.due(fuel, is_first),
+            Some(script) => match script.due(fuel, is_first) {
+                Due::Answer(seq, Answer::Stored { bytes }) if restores => {
+                    script.is_without_file(seq, bytes);
+                    Due::Diverged
+                }
+                due => due,
+            },
             None => state.resumed.take().map_or(Due::Later, Due::GoOn),
         }
     }
@@ -445,6 +473,7 @@ impl State {
             resumes: false,
             in_doubt: InDoubt::Report,
             resumed: None,
+            entered: HashMap::new(),
             sent: HashSet::new(),
             answered: 0,
             stored: 0,
@@ -461,6 +490,7 @@ impl State {
         {
             let departed = script.departed();
             self.sent.clone_from(&departed.sent);
+            self.entered.clone_from(&departed.entered);
             self.resumed = Some(departed);
         }
         self.script.as_deref_mut()

@@ -235,6 +235,22 @@ impl RunAccount {
         granted
     }
 
+    /// Counts a call that was made in an earlier process for the limit that a server sets per program.
+    pub fn count_call_of(&self, server: &str) {
+        *self.calls_by_server.locked().entry(server.to_owned()).or_default() += 1;
+    }
+
+    /// Gives a call back to the budget and to the limit of its server: it is made anew.
+    pub fn return_call(&self, server: &str) {
+        let less = |made: u32| made.checked_sub(1);
+        // A call that was taken was counted.
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.calls_by_server
+            .locked()
+            .entry(server.to_owned())
+            .and_modify(|made| *made = made.saturating_sub(1));
+    }
+
     /// Calls taken from the budget.
     pub fn calls_made(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)

@@ -29,6 +29,7 @@ pub(crate) fn begun(
         rendering: BTreeMap::new(),
         begun_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
         owner: None,
+        scopes: Vec::new(),
         servers,
         preludes: Vec::new(),
     }

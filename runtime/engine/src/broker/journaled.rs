@@ -105,7 +105,7 @@ pub(super) async fn settle(
     let prepared = prepared.await;
     let Some(JournaledCall { journal, seq, verdict, label }) = journaled else { return sent(prepared).await };
     match verdict {
-        Verdict::Live => {
+        Verdict::Live | Verdict::Again => {
             let answer = sent(prepared).await;
             let recorded = Some(answer.as_ref().map_or_else(CallError::recorded, CallPayload::recorded));
             journal.end(|| EndRecord { seq, fuel: 0, answer: recorded, at_once: false });

@@ -3,7 +3,7 @@
 
 use super::cache::Repeat;
 use super::direct::DirectCall;
-use super::reserve::{CallPlan, Callee, Permit, refuse};
+use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse};
 use super::send::{CallMark, Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
 use ptc_base::spill::SpillStore;
@@ -63,7 +63,7 @@ impl Permit {
     /// # Errors
     /// The budget or the time of the call is used up; the policy denies it.
     pub fn load(self, arguments: String, store: Option<SpillStore>) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since, seq, place, origins, is_replayed } = self;
+        let Permit { plan, tool, turn, call, since, seq, place, origins, history } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -85,16 +85,20 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         // What was sent in another process takes no room on the way there.
-        let arguments = if is_replayed { arguments.into() } else { turn.charge(arguments) };
+        let arguments =
+            if history == CallHistory::Answered { arguments.into() } else { turn.charge(arguments) };
         let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
         let CallPlan { broker, account, callee, target, .. } = &loaded.plan;
-        if is_replayed {
+        if history == CallHistory::Answered {
             // The call had an answer when its run was another one: nothing is asked, and what comes after it depends on
             // it.
             broker.policy.answered_before(account, callee.name(), target);
             return Ok(loaded.held(None));
         }
-        if broker.policy.is_slow(loaded.arguments.as_str()) || loaded.is_unread() {
+        if history == CallHistory::Entered
+            || broker.policy.is_slow(loaded.arguments.as_str())
+            || loaded.is_unread()
+        {
             return Ok(loaded.held(None));
         }
         match loaded.decide(None) {
@@ -330,6 +334,11 @@ impl HeldCall {
                     }
                     loaded.now = Instant::now();
                     return Ok(loaded.route(permitted));
+                }
+                // It may have been made already.
+                Clearance::Denied(ruling) if is_in_doubt => {
+                    loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
+                    return Err(refuse(loaded.call, WorldFault::outcome_unknown()).into());
                 }
                 Clearance::Denied(ruling) => {
                     return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());

@@ -40,6 +40,7 @@ use journaled::settle;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 use ptc_base::digest::sha256;
+pub(crate) use reserve::CallHistory;
 pub use reserve::{NoPermit, Pending, Permit};
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;

@@ -113,8 +113,8 @@ impl WorldFault {
 }
 
 impl ToolBroker {
-    /// Opens a call of a session that is restored. Its server, tools and policies are not asked: the call had its answer in
-    /// another process. `None`: the budget does not suffice.
+    /// Opens a call of a session that is restored, or of a run that goes on. Its server, tools and policies are not asked:
+    /// the call was made in another process. `None`: the budget does not suffice.
     pub(crate) fn open_recorded(
         &self,
         account: &Arc<RunAccount>,
@@ -128,13 +128,14 @@ impl ToolBroker {
             account.refuse_call(label, Instant::now(), reason, reason.name());
             return None;
         }
+        account.count_call_of(server);
         self.policy.answered_before(account, server, target);
         let call = OpenCall::begin(account, label, Instant::now(), None);
-        let call = RecordedCall { account: account.clone(), call, granted };
+        let call = RecordedCall { server: server.into(), account: account.clone(), call, granted };
         Some(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
     }
 
-    /// Enters a call of a session that is restored into the ledger, which was refused.
+    /// Enters a call into the ledger that was refused in another process.
     pub(crate) fn refuse_recorded(
         &self,
         account: &RunAccount,
@@ -156,6 +157,14 @@ impl PreparedCall {
     pub(crate) fn set_effect(&self, effect: Effect) {
         if let Route::Recorded(RecordedCall { call, .. }) = &self.route {
             call.set_effect(effect);
+        }
+    }
+
+    /// Takes back a call that was opened by [`ToolBroker::open_recorded`]: it is to be made, after all.
+    pub(crate) fn take_back(self) {
+        if let Route::Recorded(RecordedCall { server, account, call, .. }) = self.route {
+            call.withdraw();
+            account.return_call(&server);
         }
     }
 

@@ -89,12 +89,22 @@ pub struct Permit {
     pub(super) since: Instant,
     /// The number of the call in the journal of its run.
     pub(crate) seq: Option<u64>,
-    /// Its answer is in the journal: it is cleared only if it has to be made after all.
-    pub(crate) is_replayed: bool,
+    pub(crate) history: CallHistory,
     /// Where the call stands in the text of its program.
     pub(crate) place: Option<Span>,
     /// Where its arguments come from, if its run has labels on values.
     pub(crate) origins: Option<Arc<CallOrigins>>,
+}
+
+/// What the journal of its run has of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallHistory {
+    /// Nothing.
+    New,
+    /// Its answer: it is not made.
+    Answered,
+    /// Its arguments, of an earlier process: it is cleared when it is known what becomes of it.
+    Entered,
 }
 
 impl ToolBroker {
@@ -379,7 +389,17 @@ impl Permit {
     fn new(plan: CallPlan, tool: Arc<UpstreamTool>, turn: EncodingPermit, call: Option<OpenCall>) -> Permit {
         // A call that is paid for has waited.
         let since = if call.is_some() { Instant::now() } else { plan.made };
-        Permit { plan, tool, turn, call, since, seq: None, is_replayed: false, place: None, origins: None }
+        Permit {
+            plan,
+            tool,
+            turn,
+            call,
+            since,
+            seq: None,
+            history: CallHistory::New,
+            place: None,
+            origins: None,
+        }
     }
 
     /// The tool, with the schema of its arguments.

@@ -68,8 +68,10 @@ pub(super) enum Route {
     Recorded(RecordedCall),
 }
 
-/// A call of a session that is restored.
+/// A call of a session that is restored, or of a run that goes on.
 pub(super) struct RecordedCall {
+    /// Its server.
+    pub(super) server: Arc<str>,
     pub(super) account: Arc<RunAccount>,
     pub(super) call: OpenCall,
     /// The tool of the host that was called.

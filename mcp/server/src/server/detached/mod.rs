@@ -22,6 +22,6 @@ pub use methods::Detach;
 pub(super) use methods::{TaskReply, TaskWish};
 pub(super) use run::{DetachedRun, End, HandleKind, Watcher};
 pub(super) use stored::Elsewhere;
-pub use stored::{TakeEnded, Unfinished};
+pub use stored::{OwnerRights, TakeEnded, Unfinished};
 pub use table::{DetachedLimits, DetachedRuns, Handle};
 pub(super) use wire::{capability, created, extension, notification};

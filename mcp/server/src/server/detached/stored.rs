@@ -11,6 +11,7 @@ use ptc_base::store::{LogNote, StoreError};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::asker::ClientIdentity;
 use ptc_calls::journal::{DurableRun, DurableRuns, RunKeeper};
+use ptc_calls::tools::ServerNames;
 use ptc_upstream::{CallingClient, ClientTag, Offered};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -280,6 +281,26 @@ pub enum TakeEnded {
     OnDemand,
 }
 
+/// What the owner of a stored call may do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnerRights {
+    /// Nothing: its token is gone.
+    Gone,
+    /// Use all servers.
+    All,
+    /// Use these servers.
+    Servers(ServerNames),
+}
+
+/// Whether a run that could call its servers may go on with these. What becomes of a run that cannot be read shows when it
+/// goes on.
+async fn may_go_on(store: &DurableRuns, run: &str, servers: &ServerNames) -> bool {
+    let journal = store.journal(run).await;
+    journal.map_or(true, |journal| {
+        journal.header().servers.iter().all(|server| servers.contains(&server.server))
+    })
+}
+
 /// Where a call is that this process does not have.
 pub(in crate::server) enum Elsewhere {
     /// It is here now; its run, if it has not ended, is to go on.
@@ -320,12 +341,13 @@ impl DetachedRuns {
     }
 
     /// Takes in what earlier processes have stored. Returns the calls with runs that are to go on; if none are to, they have
-    /// failed. Calls that have expired, or of an owner that is gone (`is_gone`), are removed with their runs.
+    /// failed. Calls that have expired, or of an owner that is gone or may not use a server of the run any more (`rights`), are
+    /// removed with their runs.
     pub async fn load(
         &self,
         goes_on: bool,
         ended: TakeEnded,
-        is_gone: impl Fn(CallOwner) -> bool,
+        rights: impl Fn(CallOwner) -> OwnerRights,
     ) -> Vec<Unfinished> {
         let Some(store) = self.store.clone() else { return Vec::new() };
         self.goes_on.store(goes_on, Ordering::Relaxed);
@@ -337,7 +359,12 @@ impl DetachedRuns {
             if run.is_some_and(|run| runs.get(run) == Some(&true)) {
                 continue;
             }
-            let (left, is_gone) = (stored.time_left(), is_gone(CallOwner(stored.owner)));
+            let (left, rights) = (stored.time_left(), rights(CallOwner(stored.owner)));
+            let is_gone = match (rights, run) {
+                (OwnerRights::Gone, _) => true,
+                (OwnerRights::Servers(servers), Some(run)) => !may_go_on(&store, run, &servers).await,
+                (OwnerRights::All | OwnerRights::Servers(_), _) => false,
+            };
             let Some(left) = left.filter(|_| !is_gone) else {
                 // Another node may know the token: what does nothing any more stays until its time is over.
                 if left.is_none() || run.is_some() || !store.is_shared() {

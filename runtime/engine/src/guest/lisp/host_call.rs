@@ -180,7 +180,11 @@ fn load(
     args: &Value,
 ) -> Result<Plan, Box<Fault>> {
     let name = (&*call.server, call.target.label());
-    let (text, notes) = match encode(cx, name, args, Some(permit.tool())) {
+    let encoded = match position.entered() {
+        Some(arguments) => Ok((arguments.to_string(), Vec::new())),
+        None => encode(cx, name, args, Some(permit.tool())),
+    };
+    let (text, notes) = match encoded {
         Ok(encoded) => encoded,
         Err(fault) => {
             permit.withdraw();
@@ -204,7 +208,10 @@ fn load_granted(
     arguments: &[Value],
 ) -> Result<Plan, Box<Fault>> {
     let tool = permit.tool().clone();
-    let (mut permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
+    let (mut permit, text) = match position.entered() {
+        Some(entered) => (permit, entered.to_string()),
+        None => granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?,
+    };
     let route = position.departs(cx, (HOST, None), &tool, &text);
     position.mark(&mut permit, &route);
     leave(cx, position, route, permit.load(text, None)).map_err(|fault| granted::world(&tool.name, fault))
@@ -218,8 +225,8 @@ fn leave(
     prepared: Result<PreparedCall, WorldFault>,
 ) -> Result<Plan, WorldFault> {
     match (route, prepared) {
-        (CallRoute::Live, Ok(prepared)) => Ok(Plan::Send(prepared)),
-        (CallRoute::Live, Err(fault)) => {
+        (CallRoute::Live | CallRoute::Again, Ok(prepared)) => Ok(Plan::Send(prepared)),
+        (CallRoute::Live | CallRoute::Again, Err(fault)) => {
             position.refused(cx, &fault);
             Err(fault)
         }

@@ -10,6 +10,7 @@ pub mod tokens;
 
 use super::guard::single_header;
 use super::settings::HttpLimits;
+use crate::server::detached::OwnerRights;
 use crate::tools::CallOwner;
 use attempts::Failures;
 use axum::http::{HeaderMap, header};
@@ -135,12 +136,16 @@ impl Access {
         self.oauth.is_some()
     }
 
-    /// True for an owner without a token that is still good: what it has begun ends. Whether an issuer still gives tokens
-    /// to an owner is not known here.
-    pub fn is_gone(&self, owner: CallOwner) -> bool {
-        match owner.is_of_issuer() {
-            true => self.asks_for_tokens() && self.oauth.is_none(),
-            false => self.holder(owner).is_none(),
+    /// What an owner may still do. Whether an issuer still gives tokens to an owner, and for which servers, is not known
+    /// here.
+    pub fn rights(&self, owner: CallOwner) -> OwnerRights {
+        if owner.is_of_issuer() {
+            let has_issuers = !self.asks_for_tokens() || self.oauth.is_some();
+            return if has_issuers { OwnerRights::All } else { OwnerRights::Gone };
+        }
+        match self.holder(owner) {
+            None => OwnerRights::Gone,
+            Some(holder) => holder.servers().cloned().map_or(OwnerRights::All, OwnerRights::Servers),
         }
     }
 
@@ -323,10 +328,11 @@ mod tests {
         let issued = CallOwner::of_issuer(&hash("a"));
         let known = TokenGrant::unlimited("a", hash("a"));
         let access = Access::by_tokens(vec![known], None, &limits, false);
-        assert!(!access.is_gone(one) && access.is_gone(other));
+        let is_gone = |access: &Access, owner| access.rights(owner) == OwnerRights::Gone;
+        assert!(!is_gone(&access, one) && is_gone(&access, other));
         // There is no issuer any more.
-        assert!(issued.is_of_issuer() && !one.is_of_issuer() && access.is_gone(issued));
+        assert!(issued.is_of_issuer() && !one.is_of_issuer() && is_gone(&access, issued));
         let open = Access::open(&limits);
-        assert!(!open.is_gone(other) && !open.is_gone(issued));
+        assert!(!is_gone(&open, other) && !is_gone(&open, issued));
     }
 }

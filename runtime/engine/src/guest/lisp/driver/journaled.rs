@@ -5,16 +5,16 @@
 
 use super::{Execution, InFlight};
 use crate::broker::header;
-use crate::broker::{CallPayload, Permit, PreparedCall, WorldFault};
+use crate::broker::{CallHistory, CallPayload, Permit, PreparedCall, WorldFault};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::environment::CompileEnvironment;
-use crate::guest::lisp::host_call::Plan;
 use crate::guest::{CallId, Guest, Progress, Reply};
 use ptc_calls::journal::{
-    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, Language,
-    PreludeRecord, Recorder, RunJournal, ServerRecord, Verdict, raw_json,
+    Answer, AskedRecord, CallBegun, Due, EndRecord, ErrorRecord, Header, Language, PreludeRecord, Recorder,
+    RunJournal, ServerRecord, Verdict, raw_json,
 };
 use ptc_calls::policy::CallOrigins;
+use ptc_calls::run::client::asker::ClientIdentity;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{CallFault, Failure, FailureKind};
 use ptc_calls::tools::{Catalog, SnapshotMode, UpstreamTool};
@@ -71,6 +71,8 @@ pub(in crate::guest::lisp) struct CallPosition<'j> {
 pub(in crate::guest::lisp) enum CallRoute {
     /// It leaves.
     Live,
+    /// It leaves if that is what becomes of it: it was entered in an earlier process.
+    Again,
     /// Its answer is recorded.
     Replayed,
     /// It fails with this.
@@ -94,9 +96,18 @@ impl<'j> CallPosition<'j> {
     /// Says in a permit which call it is for.
     pub(in crate::guest::lisp) fn mark(self, permit: &mut Permit, route: &CallRoute) {
         permit.seq = self.journal.map(|_| self.seq);
-        permit.is_replayed = matches!(route, CallRoute::Replayed);
+        permit.history = match route {
+            CallRoute::Replayed => CallHistory::Answered,
+            CallRoute::Again => CallHistory::Entered,
+            CallRoute::Live | CallRoute::Refused(_) | CallRoute::Diverged => CallHistory::New,
+        };
         permit.place = self.place;
         permit.origins = self.origins.cloned();
+    }
+
+    /// The arguments of the call, if it was entered in an earlier process: it is made with these.
+    pub(in crate::guest::lisp) fn entered(self) -> Option<Arc<str>> {
+        self.journal?.entered(self.seq)
     }
 
     /// Fuel that the program has used.
@@ -127,6 +138,7 @@ impl<'j> CallPosition<'j> {
         let label = call.label();
         match journal.call(call) {
             Verdict::Live => CallRoute::Live,
+            Verdict::Again => CallRoute::Again,
             Verdict::Replayed => CallRoute::Replayed,
             Verdict::Diverged => CallRoute::Diverged,
             Verdict::NotRecorded => {
@@ -164,14 +176,14 @@ impl Journaled {
         environment: &CompileEnvironment,
         source: &str,
         options: &mut RunOptions,
-        owner: Option<&str>,
+        asker: Option<&ClientIdentity>,
     ) -> Option<Journaled> {
         let catalog = lisp.broker.catalog().snapshot();
         let keep = options.keep.take();
         let journal = match options.journal.take() {
             Some(journal) => {
                 if journal.is_collecting() {
-                    journal.begin(header(None, &catalog, environment, source, options, owner));
+                    journal.begin(header(None, &catalog, environment, source, options, asker));
                 }
                 journal
             }
@@ -183,7 +195,7 @@ impl Journaled {
                 let texts = environment.prelude().zip(durable).map(|(prelude, durable)| {
                     durable.share(prelude, || prelude.sources().map(|source| source.text.clone()).collect())
                 });
-                let mut header = header(recorder, &catalog, environment, source, options, owner);
+                let mut header = header(recorder, &catalog, environment, source, options, asker);
                 for (prelude, (digest, _)) in
                     header.preludes.iter_mut().zip(texts.iter().flat_map(|texts| texts.iter()))
                 {
@@ -232,7 +244,7 @@ fn header(
     environment: &CompileEnvironment,
     source: &str,
     options: &RunOptions,
-    owner: Option<&str>,
+    asker: Option<&ClientIdentity>,
 ) -> Header {
     let preludes =
         environment.prelude().into_iter().flat_map(|prelude| prelude.sources().zip(prelude.digests()));
@@ -242,7 +254,8 @@ fn header(
         strict_data: options.strict_data,
         now_ms: options.now_ms,
         rendering: options.rendering(),
-        owner: owner.map(str::to_owned),
+        owner: asker.and_then(|asker| asker.token.as_deref()).map(str::to_owned),
+        scopes: asker.map(|asker| asker.scopes.to_vec()).unwrap_or_default(),
         preludes: preludes
             .map(|(source, digest)| PreludeRecord {
                 name: source.name.clone(),
@@ -255,12 +268,6 @@ fn header(
             .collect(),
         ..header::begun(Language::Lisp, source, &options.limits, header::servers(recorder, catalog))
     }
-}
-
-/// Whether a call without an answer is made when its run goes on. What was decided when it left counts, and what holds now.
-fn may_be_made(prepared: &PreparedCall, seq: u64, departed: &Departed) -> bool {
-    let has_left = departed.repeatable.contains(&seq);
-    !departed.sent.contains(&seq) && (!has_left || prepared.may_repeat())
 }
 
 impl Execution {
@@ -291,7 +298,7 @@ impl Execution {
     }
 
     /// Enters the answer that the program is about to receive; `None`: a call that waited goes on.
-    fn note_end(&self, call: HostCall, answer: impl FnOnce() -> Option<Answer>) {
+    pub(super) fn note_end(&self, call: HostCall, answer: impl FnOnce() -> Option<Answer>) {
         if let Some(journaled) = &self.journaled {
             let (seq, fuel) = (journaled.numbers.seq(call), self.isolate.fuel_used());
             journaled.journal.end(|| EndRecord { seq, fuel, answer: answer(), at_once: false });
@@ -358,8 +365,9 @@ impl Execution {
             match journal.due(self.isolate.fuel_used(), is_first) {
                 Due::Answer(seq, answer) => self.deliver_recorded(numbers.call(seq), answer),
                 Due::Proceed(seq) => {
-                    if !journal.restores() {
-                        self.in_flight.remove(&numbers.call(seq));
+                    // What the log has of it comes next, or the log is over.
+                    if !journal.is_answered_from_log() {
+                        self.take_back(numbers.call(seq));
                     }
                     self.issue(numbers.call(seq), true);
                 }
@@ -373,41 +381,7 @@ impl Execution {
         }
     }
 
-    /// The journal of an interrupted run is over: makes the calls that can be made, and reports those in doubt.
-    fn go_on(&mut self, departed: &Departed) {
-        let Some(journaled) = &mut self.journaled else { return };
-        journaled.is_replay = false;
-        let (in_doubt, numbers) = (journaled.journal.in_doubt(), journaled.numbers);
-        let waiting = self.in_flight.iter().filter(|(_, call)| call.task.is_none());
-        let mut waiting: Vec<HostCall> = waiting.map(|(call, _)| *call).collect();
-        waiting.sort();
-        for call in waiting {
-            let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { continue };
-            let seq = numbers.seq(call);
-            match prepared {
-                None => self.issue(call, true),
-                Some(prepared) if departed.tasks.contains_key(&seq) => {
-                    let task = departed.tasks.get(&seq).map(String::as_str).unwrap_or_default();
-                    self.carry_out(call, Ok(Plan::Send(prepared.continued(task))));
-                }
-                Some(prepared) if may_be_made(&prepared, seq, departed) => {
-                    self.carry_out(call, Ok(Plan::Send(prepared)));
-                }
-                Some(prepared) if in_doubt == InDoubt::Ask => {
-                    self.carry_out(call, Ok(Plan::Send(prepared.in_doubt())));
-                }
-                Some(prepared) => {
-                    let fault = WorldFault::outcome_unknown();
-                    self.note_end(call, || Some(fault.recorded()));
-                    self.in_flight
-                        .insert(call, InFlight { granted, prepared: Some(prepared), ..InFlight::default() });
-                    self.deliver_recorded(call, fault.recorded());
-                }
-            }
-        }
-    }
-
-    fn deliver_recorded(&mut self, call: HostCall, answer: Answer) {
+    pub(super) fn deliver_recorded(&mut self, call: HostCall, answer: Answer) {
         let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else {
             return self.undelivered(call);
         };

@@ -3,9 +3,11 @@
 //!
 //! # Layout
 //! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or
-//!   replayed; `restored`: programs of a session that is restored; `origins`: where values come from
+//!   replayed; `restored`: programs that are answered from a log; `going_on`: calls that are made when a log is over;
+//!   `origins`: where values come from
 
 mod gate;
+mod going_on;
 pub(crate) mod journaled;
 mod origins;
 mod restored;
@@ -27,6 +29,7 @@ use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::{ATTACHING, AttachState};
+use going_on::GoingOn;
 use journaled::{CallNumbers, CallPosition, Journaled};
 use ptc_base::spill::OwnedSpills;
 use ptc_calls::policy::ShownAnswer;
@@ -70,6 +73,8 @@ pub(crate) struct Execution {
     spills: OwnedSpills,
     /// Its journal, if it has one.
     journaled: Option<Box<Journaled>>,
+    /// Calls of an interrupted run that are made anew.
+    going_on: HashMap<HostCall, GoingOn, RandomState>,
 }
 
 /// Work for the program that is under way.
@@ -124,16 +129,16 @@ impl Execution {
         let is_journaled = session.is_none() || options.journal.is_some();
         let mut journaled = None;
         if is_journaled {
-            let owner = account.asker().token();
-            let begun = Journaled::begin(&lisp, &environment, &source, &mut options, owner);
+            let asker = account.asker().identity;
+            let begun = Journaled::begin(&lisp, &environment, &source, &mut options, asker);
             journaled = begun.map(Box::new);
         }
         if let Some(journaled) = &mut journaled {
             account.set_journal(journaled.journal.clone());
             journaled.follow_lists(&lisp);
         }
-        // What the present would refuse was accepted when the session had it.
-        let restores = journaled.as_ref().is_some_and(|journaled| journaled.journal.restores());
+        // What the present would refuse was accepted when the session had it, or when the run began.
+        let restores = journaled.as_ref().is_some_and(|journaled| journaled.journal.is_answered_from_log());
         let needs = if restores { Needs::Met } else { Needs::Checked };
         if !restores {
             environment.check(&lisp.broker).map_err(refused)?;
@@ -183,6 +188,7 @@ impl Execution {
             is_whole: true,
             spills,
             journaled,
+            going_on: HashMap::default(),
         };
         match execution.load() {
             Ok(()) => {
@@ -259,6 +265,7 @@ impl Execution {
     }
 
     fn carry_out(&mut self, call: HostCall, plan: Result<Plan, Box<Fault>>) {
+        let Some(plan) = self.going_on(call, plan) else { return };
         let plan = match plan {
             Ok(plan) => plan,
             Err(fault) => return self.resume(call, |_| Err(fault)),
@@ -530,6 +537,7 @@ impl Guest for Execution {
         if !self.in_flight.contains_key(&call) {
             return;
         }
+        let reply = self.reply_going_on(call, reply);
         self.note_reply(call, &reply);
         let granted = self.in_flight.remove(&call).and_then(|call| call.granted);
         let granted = granted.as_deref();

@@ -1,5 +1,6 @@
-//! Answers the host calls of a program of a stored session from the session's log. Nothing of the present is asked: not
-//! its servers, nor its tool lists, policies and limits.
+//! Answers the host calls of a program of a stored session, or of a run that goes on, from its log. Nothing of the present
+//! is asked: not its servers, nor its tool lists, policies and limits. A run that goes on makes the calls without an answer
+//! when its log is over ([`Execution::go_on`]).
 
 use super::{Execution, InFlight};
 use crate::broker::{PreparedCall, names};
@@ -30,43 +31,45 @@ struct Restoring {
 }
 
 impl Execution {
-    /// Answers a call of a session that is restored, and a question of a run that goes on. False for other runs, and for
-    /// calls that the host answers as ever.
+    /// Answers a call of a session that is restored, or of a run that goes on, whose log is not over. False for other runs,
+    /// and for calls that the host answers as ever.
     pub(super) fn restore(&mut self, call: HostCall) -> bool {
         let Some(journaled) = self.journaled.as_deref().filter(|journaled| journaled.is_replay) else {
             return false;
         };
         let (journal, seq) = (journaled.journal.clone(), journaled.numbers.seq(call));
-        let restores = journal.restores();
-        let Some(function) = self.isolate.call(call, |_, function, _| function) else { return restores };
+        if !journal.is_answered_from_log() {
+            return false;
+        }
+        let Some(function) = self.isolate.call(call, |_, function, _| function) else { return true };
         match function {
-            HostFunction::Servers | HostFunction::Discover(_) if restores || journal.resumes() => {
-                let is_answered = self.restore_question(call, function, (&journal, seq));
-                if restores && !is_answered {
+            HostFunction::Servers | HostFunction::Discover(_) => {
+                if !self.restore_question(call, function, (&journal, seq)) {
                     journal.unexpected(seq);
                 }
-                restores || is_answered
+                true
             }
             HostFunction::Tool
             | HostFunction::ToolCall
             | HostFunction::ToolCallValue
-            | HostFunction::Ask(_)
-                if restores =>
-            {
+            | HostFunction::Ask(_) => {
                 self.restore_call(call, (&journal, seq));
                 true
             }
             // Each kind is named, so that a new one has to say how it is restored.
-            HostFunction::Servers
-            | HostFunction::Discover(_)
-            | HostFunction::Tool
-            | HostFunction::ToolCall
-            | HostFunction::ToolCallValue
-            | HostFunction::Ask(_)
-            | HostFunction::Now
-            | HostFunction::Budget
-            | HostFunction::Look(_) => false,
+            HostFunction::Now | HostFunction::Budget | HostFunction::Look(_) => false,
         }
+    }
+
+    /// What the log has of a call, after the program has paid what it had paid there.
+    fn paid_as_then(&mut self, call: HostCall, restored: Option<(Restored, u64)>) -> Option<Restored> {
+        let (restored, fuel) = restored?;
+        self.isolate.call(call, |cx, _, _| {
+            let more = fuel.saturating_sub(cx.fuel.used());
+            // A shortage shows at the next instruction, as it did then.
+            let _ = cx.fuel.pay(more);
+        });
+        Some(restored)
     }
 
     /// False: the journal has no answer.
@@ -77,7 +80,7 @@ impl Execution {
         (journal, seq): (&RunJournal, u64),
     ) -> bool {
         self.lisp.broker.policy().looked_up(&self.account);
-        let plan = match (journal.restored(seq, UNCOUNTED), function) {
+        let plan = match (self.paid_as_then(call, journal.restored(seq, None, UNCOUNTED)), function) {
             (Some(Restored::Waits), _) => {
                 self.in_flight.insert(call, InFlight::default());
                 return true;
@@ -92,7 +95,7 @@ impl Execution {
                 })
             }
             // Beyond the limit of such questions.
-            (None, HostFunction::Servers) if journal.restores() => Some(Plan::Answer(DiscoveryReply::Nil)),
+            (None, HostFunction::Servers) => Some(Plan::Answer(DiscoveryReply::Nil)),
             _ => None,
         };
         let is_answered = plan.is_some();
@@ -107,7 +110,12 @@ impl Execution {
             Ok(restoring) => restoring,
             Err(fault) => return self.resume(call, |_| Err(fault)),
         };
-        match journal.restored(seq, UNCOUNTED) {
+        let tool = match &restoring.target {
+            CallTarget::Tool(name) => Some(&**name),
+            _ => None,
+        };
+        let restored = journal.restored(seq, Some((&restoring.server, tool)), UNCOUNTED);
+        match self.paid_as_then(call, restored) {
             Some(Restored::Waits) => match self.open_recorded(&restoring, Effect::Unknown) {
                 Some(prepared) => {
                     let (tag, granted) = (Some(prepared.tag()), restoring.granted);
@@ -140,6 +148,11 @@ impl Execution {
     fn open_recorded(&self, restoring: &Restoring, effect: Effect) -> Option<PreparedCall> {
         let Restoring { server, target, granted, .. } = restoring;
         self.lisp.broker.open_recorded(&self.account, (server, target), granted.clone(), effect)
+    }
+
+    /// The tool of the host that a call is made to.
+    pub(super) fn granted(&mut self, call: HostCall) -> Option<Arc<str>> {
+        self.restoring(call).ok()?.granted
     }
 
     /// What a call was made to.
