@@ -258,6 +258,57 @@ fn a_task_of_a_token_that_was_removed_does_not_go_on() {
     assert_eq!(world.calls(), "write 0\nwrite 2\n");
 }
 
+/// A task of the token `a` that is under way when its server ends: its first write is in doubt. Returns what the next server
+/// does of the rest, after its files were changed.
+fn calls_of_the_next_server(world: &Counted, more: &[&str], change: impl FnOnce(&str)) -> String {
+    let (config, state, tokens) = (world.config(None), world.text("state"), world.text("tokens.toml"));
+    std::fs::write(&tokens, format!("[a]\nsha256 = \"{}\"\n", sha256(&"a".repeat(40)))).unwrap();
+    let flags = ["--state", &state, "--http-tokens", &tokens, "--timeout", "60s"];
+    let flags = config.flags(&[&flags[..], more].concat());
+    let node = WebServer::start(&flags);
+    let bearer = format!("Bearer {}", "a".repeat(40));
+    let mut client = SessionClient::begin(&node, VERSION, &[("Authorization", &bearer)]);
+    world.hang("write 1");
+    let calls =
+        "[(tool/call 'count/write {:k 1}) (tool/call 'count/put {:k 2}) (tool/call 'count/read {:k 3})]";
+    begin(&node, &mut client, program(calls), json!({}));
+    world.kill_at(node, "write 1");
+    change(&tokens);
+    let node = WebServer::start(&flags);
+    eventually("no run is left", || runs(&state).is_some_and(|runs| runs.is_empty()));
+    drop(node);
+    world.calls()
+}
+
+#[test]
+fn a_task_that_goes_on_has_the_rules_of_its_token() {
+    let world = Counted::new();
+    let policy = world.text("policy.toml");
+    let allowed = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n";
+    for (rule, calls) in [
+        ("", "write 1\nput 2\nread 3\n"),
+        ("[[rule]]\ndo = \"deny\"\ntools = [\"count/put\"]\nwho = [\"token:a\"]\n", "write 1\nread 3\n"),
+        (
+            "[[rule]]\ndo = \"deny\"\ntools = [\"count/put\"]\nwho = [\"token:b\"]\n",
+            "write 1\nput 2\nread 3\n",
+        ),
+    ] {
+        let world = Counted::new();
+        std::fs::write(&policy, format!("{allowed}{rule}")).unwrap();
+        assert_eq!(calls_of_the_next_server(&world, &["--policy", &policy], |_| {}), calls, "{rule}");
+    }
+}
+
+#[test]
+fn a_task_does_not_go_on_at_servers_that_its_token_has_lost() {
+    let world = Counted::new();
+    let cut = |tokens: &str| {
+        let known = std::fs::read_to_string(tokens).unwrap();
+        std::fs::write(tokens, format!("{known}servers = [\"other\"]\n")).unwrap();
+    };
+    assert_eq!(calls_of_the_next_server(&world, &[], cut), "write 1\n");
+}
+
 #[test]
 fn a_node_keeps_what_it_is_to_go_on_with_until_its_servers_have_started() {
     let Some(database) = Database::start() else { return };

@@ -21,11 +21,16 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> World {
+        World::with(|upstreams| upstreams)
+    }
+
+    /// With more servers.
+    pub(super) fn with(more: impl FnOnce(Upstreams) -> Upstreams) -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = workspace().join("tests/python/counting.py");
         let log = folder.path().join("log");
         let entry = stdio("python3", &[server.to_str().unwrap(), log.to_str().unwrap()]);
-        World { config: Upstreams::default().add("count", entry).write(), folder, state: None }
+        World { config: more(Upstreams::default().add("count", entry)).write(), folder, state: None }
     }
 
     /// Runs are stored there in place of a folder.
