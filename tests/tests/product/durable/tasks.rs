@@ -97,6 +97,12 @@ fn a_task_stays_with_its_journal_when_nothing_is_to_go_on() {
     let answer = result(&mut server, &task);
     assert!(answer["error"]["message"].as_str().unwrap().contains("ptc runs resume"), "{answer}");
     server.terminate();
+    // What has failed stays so in a later process.
+    let mut server = serve_with(&world, &[]);
+    let state = ask(&mut server, "tasks/get", json!({ "taskId": task }));
+    assert_eq!(state["result"]["status"], "failed", "{state}");
+    assert_eq!(world.calls(), "write 1\nwrite 2\n");
+    server.terminate();
     let finished = world.resume(&world.id());
     assert_eq!(finished.stdout, "[1 :outcome_unknown 3]\n", "{finished:?}");
 }

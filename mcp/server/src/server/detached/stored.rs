@@ -443,7 +443,25 @@ impl DetachedRuns {
         }
         let (run, memo) = run?;
         handle.set_stored(run.as_str().into(), memo.clone());
+        if is_over && !has_ended {
+            self.store_end(&handle);
+        }
         (!is_over).then_some(Unfinished { handle, call, run, memo, offered })
+    }
+
+    /// Stores the end of a call with which this process does not go on. Its run stays.
+    fn store_end(&self, handle: &Arc<DetachedRun>) {
+        let Some(store) = self.store.clone() else { return };
+        let handle = handle.clone();
+        self.spawn(async move {
+            let _order = handle.order.lock().await;
+            let LogNote { key, value } = note(&handle, true);
+            if !handle.is_forgotten()
+                && let Err(error) = store.note(&key, value).await
+            {
+                tracing::error!(%error, "the end of a task is not stored");
+            }
+        });
     }
 
     /// Goes on with the runs of these calls.
