@@ -2,6 +2,7 @@
 //! extracts their messages.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,6 +21,24 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
 /// The panic, for [`panic_text`].
 pub fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
     catch_unwind(AssertUnwindSafe(work))
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True while a panic of this thread means that a file is damaged. The caller gets that as an error, so the panic
+/// handler prints nothing.
+pub fn takes_panics_for_damage() -> bool {
+    GUARDED.get()
+}
+
+/// Runs work on a file of the embedded database, which panics when pages contradict each other. `None`: it did.
+pub fn caught_as_damage<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let outer = GUARDED.replace(true);
+    let done = caught(work);
+    GUARDED.set(outer);
+    done.ok()
 }
 
 /// A future that catches its own panics, including those of its drop: work of an application must not end the

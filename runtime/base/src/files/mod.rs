@@ -143,7 +143,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 /// # Errors
 /// It is something else, or the file system refuses.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    own(OpenOptions::new().append(true), path)
+    own(OpenOptions::new().append(true).create(true), path)
 }
 
 /// Opens a file for locking; creates it for its owner if it is missing.
@@ -151,13 +151,21 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open_to_append`].
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
-    own(OpenOptions::new().write(true).truncate(false), path)
+    own(OpenOptions::new().write(true).truncate(false).create(true), path)
+}
+
+/// Opens a file that is there for reading and writing, as [`open_to_append`] does.
+///
+/// # Errors
+/// As [`open_to_append`]; [`ErrorKind::NotFound`].
+pub fn open_own(path: &Path) -> io::Result<File> {
+    own(OpenOptions::new().read(true).write(true), path)
 }
 
 fn own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     // Do not wait for a pipe, do not become the owner of a terminal.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = options.create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let file = options.mode(0o600).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(not_regular(found.file_type()));

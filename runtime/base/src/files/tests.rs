@@ -25,6 +25,7 @@ enum Writer {
     Replaced,
     Appended,
     Locked,
+    Opened,
     Created,
 }
 
@@ -39,12 +40,13 @@ const PREMADE: [Premade; 9] = [
     Premade::Folder,
     Premade::OtherOwner,
 ];
-const WRITERS: [Writer; 6] = [
+const WRITERS: [Writer; 7] = [
     Writer::Followed,
     Writer::WithinFolder,
     Writer::Replaced,
     Writer::Appended,
     Writer::Locked,
+    Writer::Opened,
     Writer::Created,
 ];
 
@@ -106,6 +108,7 @@ fn write(writer: Writer, fixture: &Fixture, access: FileAccess) -> io::Result<()
         Writer::Replaced => replace(path, NEW.as_bytes(), LinkRule::Replace, access),
         Writer::Appended => open_to_append(path)?.write_all(NEW.as_bytes()),
         Writer::Locked => open_to_lock(path)?.write_all(NEW.as_bytes()),
+        Writer::Opened => open_own(path)?.write_all(NEW.as_bytes()),
         Writer::Created => create_new(path)?.write_all(NEW.as_bytes()),
     }
 }
@@ -121,9 +124,10 @@ fn may_write(writer: Writer, premade: Premade) -> bool {
         Writer::WithinFolder => matches!(premade, Nothing | LooseFile | StrictFile | LinkWithin | OtherOwner),
         Writer::Replaced => premade != Folder,
         // A superuser opens a file in spite of its mode.
-        Writer::Appended | Writer::Locked => match premade {
+        Writer::Appended | Writer::Locked | Writer::Opened => match premade {
             StrictFile => user() == 0,
-            Nothing | LooseFile => true,
+            Nothing => writer != Writer::Opened,
+            LooseFile => true,
             _ => false,
         },
         Writer::Created => premade == Nothing,

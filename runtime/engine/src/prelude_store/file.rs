@@ -3,10 +3,9 @@
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::files::{self, FileLock, LinkRule};
-use ptc_base::panics::caught;
+use ptc_base::panics::caught_as_damage;
 use ptc_base::sync::Locked;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
-use std::cell::Cell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -128,22 +127,9 @@ fn make(path: &Path) -> Result<(), redb::DatabaseError> {
     made
 }
 
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// True while a panic of this thread means that the store file is damaged. The caller gets that as an error,
-/// so the panic handler prints nothing.
-pub fn takes_panics_for_damage() -> bool {
-    GUARDED.get()
-}
-
 /// The database trusts its pages and panics when they are inconsistent: that is an error of the file.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let outer = GUARDED.replace(true);
-    let done = caught(work);
-    GUARDED.set(outer);
-    done.unwrap_or_else(|_| {
+    caught_as_damage(work).unwrap_or_else(|| {
         let path = path.display();
         Err(StoreError::broken(format_args!("{path} is damaged; put a copy of it in its place")))
     })

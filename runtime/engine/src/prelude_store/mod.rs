@@ -18,7 +18,6 @@ mod view;
 
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use file::FileBackend;
-pub use file::takes_panics_for_damage;
 use memory::MemoryBackend;
 use ptc_base::digest::sha256_hex;
 use ptc_base::tasks::StopFlag;

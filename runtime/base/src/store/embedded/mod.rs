@@ -1,13 +1,20 @@
 //! Implements the store for persistent state in one file, with an embedded database and durable transactions. One
 //! process has it at a time.
+//!
+//! # Layout
+//! - `file`: how its file is made and opened, and damage in it
 
+mod file;
+#[cfg(test)]
+mod tests;
+
+use self::file::{StoreFile, guarded, unavailable, with_tables};
 use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
-use crate::files;
+use crate::panics;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
-use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{broadcast, watch};
@@ -21,14 +28,8 @@ const LOGS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("logs
 /// Holder, epoch and end (milliseconds since 1970) by log.
 const LEASES: TableDefinition<'_, &str, (&str, u64, u64)> = TableDefinition::new("leases");
 
-/// Size of the page cache. The database's default is 1 GiB.
-const CACHE_BYTES: usize = 16 << 20;
-
 /// A store in one file.
 pub struct EmbeddedStore {
-    /// Locked for as long as this store is there: the database is closed for a moment when it is opened again.
-    #[expect(dead_code, reason = "dropping it releases the lock")]
-    lock: Option<File>,
     database: Arc<OpenDatabase>,
     changes: watch::Sender<u64>,
     messages: broadcast::Sender<Arc<str>>,
@@ -37,70 +38,58 @@ pub struct EmbeddedStore {
 
 type Open = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
 
-/// The database, which is opened again after it has failed: one that met a full disk refuses everything from then on.
+/// The database, which is opened again after it has failed: one that met a full disk refuses everything from then on,
+/// and one that met damage is verified.
 struct OpenDatabase {
+    path: PathBuf,
     open: Open,
     database: RwLock<Option<Database>>,
 }
 
 impl OpenDatabase {
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        if self.database.read_locked().is_none() {
-            let mut database = self.database.write_locked();
-            if database.is_none() {
-                *database = Some((self.open)()?);
+        let done = guarded(&self.path, || {
+            if self.database.read_locked().is_none() {
+                let mut database = self.database.write_locked();
+                if database.is_none() {
+                    *database = Some((self.open)()?);
+                }
             }
-        }
-        let done = match &*self.database.read_locked() {
-            Some(database) => work(database),
-            None => Err(unavailable("it has just failed")),
-        };
+            match &*self.database.read_locked() {
+                Some(database) => work(database),
+                None => Err(StoreError::Unavailable("it has just failed".to_owned())),
+            }
+        });
         if let Err(StoreError::Unavailable(_)) = done {
-            *self.database.write_locked() = None;
+            let failed = self.database.write_locked().take();
+            // It writes when it is closed, and may meet the damage again.
+            let _ = panics::caught_as_damage(|| drop(failed));
         }
         done
     }
 }
 
 impl EmbeddedStore {
-    /// Opens the store `runs.redb` in a folder; both are created, for this user only, if they are missing.
+    /// Opens the store `runs.redb` in a folder; both are created, for this user only, if they are missing. Verifies the
+    /// checksums of all its pages, which takes two milliseconds for each megabyte.
     ///
     /// # Errors
     /// Another process has it; it is damaged; the file system refuses.
     pub fn open(folder: &Path) -> Result<EmbeddedStore, StoreError> {
-        let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
-        files::private_folder(folder).map_err(cannot)?;
-        let lock = locked(folder)?;
-        let (folder, path) = (folder.to_owned(), folder.join("runs.redb"));
-        let store = EmbeddedStore::opened_by(Box::new(move || opened(&folder, &path)))?;
-        Ok(EmbeddedStore { lock: Some(lock), ..store })
+        let file = StoreFile::new(folder)?;
+        EmbeddedStore::opened_by(file.path().to_owned(), Box::new(move || file.open()))
     }
 
-    fn opened_by(open: Open) -> Result<EmbeddedStore, StoreError> {
-        let database = RwLock::new(Some(open()?));
-        let store = EmbeddedStore {
-            lock: None,
-            database: Arc::new(OpenDatabase { open, database }),
+    fn opened_by(path: PathBuf, open: Open) -> Result<EmbeddedStore, StoreError> {
+        let database = Arc::new(OpenDatabase { path, open, database: RwLock::default() });
+        // A file of an earlier version may lack a table. They all exist from here on.
+        database.with(with_tables)?;
+        Ok(EmbeddedStore {
+            database,
             changes: watch::Sender::new(0),
             messages: broadcast::Sender::new(MESSAGES),
             locks: NamedLocks::default(),
-        };
-        // The tables exist from here on.
-        store.write(|transaction| {
-            transaction.open_table(VALUES).map_err(unavailable)?;
-            transaction.open_table(LOGS).map_err(unavailable)?;
-            transaction.open_table(LEASES).map_err(unavailable)?;
-            Ok(())
-        })?;
-        Ok(store)
-    }
-
-    /// Runs a transaction. It is on the disk when this returns.
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.database.with(|database| written(database, work))
+        })
     }
 
     async fn change<T: Send + 'static>(
@@ -118,48 +107,11 @@ impl EmbeddedStore {
     ) -> Result<T, StoreError> {
         let database = self.database.clone();
         let done = tasks::blocking(TaskOwner::Process, move |_| database.with(work)).await;
-        done.unwrap_or_else(|| Err(unavailable("the process ends")))
+        done.unwrap_or_else(|| Err(StoreError::Unavailable("the process ends".to_owned())))
     }
 }
 
-/// Locks a folder for this process.
-fn locked(folder: &Path) -> Result<File, StoreError> {
-    let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
-    let file = files::open_to_lock(&folder.join("runs.lock")).map_err(cannot)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(taken(folder)),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
-    }
-}
-
-fn taken(folder: &Path) -> StoreError {
-    StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
-}
-
-/// Opens the database, which is created if it is missing.
-fn opened(folder: &Path, path: &Path) -> Result<Database, StoreError> {
-    let refused = |error: redb::DatabaseError| match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => taken(folder),
-        error => unavailable(format_args!("{}: {error}", path.display())),
-    };
-    let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
-    match files::create_new(path) {
-        Ok(file) => {
-            let backend = redb::backends::FileBackend::new(file).map_err(refused)?;
-            let database = builder.create_with_backend(backend).map_err(refused)?;
-            files::sync_folder(folder).map_err(cannot)?;
-            Ok(database)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            builder.open(path).map_err(refused)
-        }
-        Err(error) => Err(cannot(error)),
-    }
-}
-
+/// Runs a transaction. It is on the disk when this returns.
 fn written<T>(
     database: &Database,
     work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
@@ -168,10 +120,6 @@ fn written<T>(
     let done = work(&transaction)?;
     transaction.commit().map_err(unavailable)?;
     Ok(done)
-}
-
-fn unavailable(why: impl std::fmt::Display) -> StoreError {
-    StoreError::Unavailable(format!("the state cannot be used: {why}"))
 }
 
 fn table<T>(opened: Result<T, TableError>) -> Result<T, StoreError> {
@@ -418,86 +366,5 @@ impl Store for EmbeddedStore {
 
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
         Ok(StoreLock::new(self.locks.lock(name).await))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    #[tokio::test]
-    async fn it_passes_the_suite() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state");
-        let open = || Arc::new(EmbeddedStore::open(&path).unwrap()) as Arc<dyn Store>;
-        super::super::suite::all(open).await;
-    }
-
-    /// A file on a disk that can be full.
-    #[derive(Debug)]
-    struct FullDisk {
-        file: redb::backends::FileBackend,
-        is_full: Arc<AtomicBool>,
-    }
-
-    impl redb::StorageBackend for FullDisk {
-        fn len(&self) -> Result<u64, std::io::Error> {
-            self.file.len()
-        }
-
-        fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), std::io::Error> {
-            self.file.read(offset, out)
-        }
-
-        fn set_len(&self, len: u64) -> Result<(), std::io::Error> {
-            self.file.set_len(len)
-        }
-
-        fn sync_data(&self) -> Result<(), std::io::Error> {
-            self.file.sync_data()
-        }
-
-        fn write(&self, offset: u64, data: &[u8]) -> Result<(), std::io::Error> {
-            match self.is_full.load(Ordering::Relaxed) {
-                true => Err(std::io::Error::from(std::io::ErrorKind::StorageFull)),
-                false => self.file.write(offset, data),
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn it_goes_on_when_a_full_disk_has_room_again() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let is_full = Arc::<AtomicBool>::default();
-        let full = is_full.clone();
-        let open = move || {
-            let file = redb::backends::FileBackend::new(file.reopen().unwrap()).map_err(unavailable)?;
-            let disk = FullDisk { file, is_full: full.clone() };
-            Database::builder().create_with_backend(disk).map_err(unavailable)
-        };
-        let store = EmbeddedStore::opened_by(Box::new(open)).unwrap();
-        let long = Duration::from_secs(60);
-        let lease = store.begin("log", "me", long, vec![b"a".to_vec()]).await.unwrap().unwrap();
-        is_full.store(true, Ordering::Relaxed);
-        for _ in 0..2 {
-            let refused = store.append(&lease, 1, vec![vec![b'x'; 100_000]]).await;
-            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-        }
-        is_full.store(false, Ordering::Relaxed);
-        assert_eq!(store.append(&lease, 1, vec![b"b".to_vec()]).await, Ok(()));
-        assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b"]);
-    }
-
-    #[tokio::test]
-    async fn one_process_has_it_and_only_its_user_can_read_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state");
-        let _first = EmbeddedStore::open(&path).unwrap();
-        assert!(matches!(EmbeddedStore::open(&path), Err(StoreError::Taken(_))));
-        for (path, mode) in [(path.clone(), 0o700), (path.join("runs.redb"), 0o600)] {
-            assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
-        }
     }
 }
