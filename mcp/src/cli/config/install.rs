@@ -1,7 +1,7 @@
 //! The command `ptc install`, which adds `ptc` to the configuration of a client, moves the client's own servers to
 //! `ptc` on request, and undoes both.
 
-use super::moved::{Moved, OwnServers, missing};
+use super::moved::{Moved, MovedEntries, OwnServers, missing};
 use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{EntryDialect, Host, HostFile, HostFolders, Syntax};
@@ -147,21 +147,23 @@ fn install(
     }
     let mut target = Target::read(Target::path(args.upstreams_config.as_deref())?, false)?;
     let own = OwnServers::find(client, path, places, &target);
-    let (new, added) = match args.replace {
+    let (new, moved) = match args.replace {
         true => {
-            let (new, added) = own.move_to(&mut target, client, &new)?;
-            (new, Some(added))
+            let (new, moved) = own.move_to(&mut target, client, &new)?;
+            (new, Some(moved))
         }
         false => (new, None),
     };
-    // A file that starts ptc already has the backup of the first time.
-    if let Some(old) = old.as_deref().filter(|_| !is_there || file.backup().is_none()) {
+    // A file that starts ptc already has the backup of the first time. So has one whose servers have moved: a copy of
+    // what is left would replace the one that holds them.
+    let has_backup = file.backup().is_some() && (is_there || !args.project && Moved::read(path)?.is_some());
+    if let Some(old) = old.as_deref().filter(|_| !has_backup) {
         file.keep(BACKUP, old.as_bytes())?;
     }
     let write = || if new == text { Ok(()) } else { file.write(&new) };
-    match added {
+    match moved {
         None => write()?,
-        Some(added) => write_both(path, &target, added, write)?,
+        Some(moved) => write_both(path, &target, moved, write)?,
     }
     let label = client.label();
     let does = if is_there { "starts ptc already" } else { "will start ptc" };
@@ -184,11 +186,11 @@ fn install(
 fn write_both(
     path: &Path,
     target: &Target,
-    added: Map<String, Value>,
+    moved: MovedEntries,
     write: impl Fn() -> Result<(), Abort>,
 ) -> Result<(), Abort> {
-    let names: Vec<String> = added.keys().cloned().collect();
-    let earlier = Moved::record(path, target, added)?;
+    let names: Vec<String> = moved.added.keys().cloned().collect();
+    let earlier = Moved::record(path, target, moved)?;
     target
         .write()
         .and_then(|()| {
@@ -206,22 +208,35 @@ fn write_both(
 }
 
 /// Takes the entry out of the client's file, and the servers that `--replace` moved out of the configuration of `ptc`.
-/// Both are computed before one is written. When the second write fails, the client's file is as before.
+/// Both are computed before one is written, and no server leaves the configuration that the client has not got back.
+/// When the second write fails, the client's file is as before.
 fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Result<Exit, Abort> {
-    let path = file.path;
-    let now = now.ok_or_else(|| no_entry(path))?;
+    let (path, label) = (file.path, args.client.label());
     // Nothing of a project is moved, and a project must not have anything removed.
     let moved = if args.project { None } else { Moved::read(path)? };
+    let now = match now {
+        None if moved.is_some() => String::new(),
+        now => now.ok_or_else(|| no_entry(path))?,
+    };
     let back = moved.as_ref().map(Moved::taken_back).transpose()?;
-    let Undone { text, is_backup, said } = undone(args.client, file, &now, moved.is_some())?;
+    let Undone { text, is_backup, said } = undone(args.client, file, &now, moved.as_ref().map(Moved::own))?;
+    let after = entries(args.client, &text).unwrap_or_default();
+    let lost: Vec<String> =
+        moved.iter().flat_map(|moved| missing(moved.own(), &after)).map(|(name, _)| name).collect();
+    if !lost.is_empty() {
+        let (path, names) = (path.display(), lost.join(", "));
+        return Err(Abort::usage(format!("{path} cannot get {names} back; nothing is changed")));
+    }
     file.write(&text)?;
-    if let Some((target, names)) = back {
+    if let (Some((target, names)), Some(moved)) = (back, &moved) {
         if !names.is_empty() {
             target.write().inspect_err(|_| drop(file.write(&now)))?;
-            let (label, names) = (args.client.label(), names.join(", "));
-            console::write_line(&format!("{label} starts these itself again: {names}"))?;
         }
         Moved::forget(path)?;
+        let own: Vec<&str> = moved.own().keys().map(String::as_str).collect();
+        if !own.is_empty() {
+            console::write_line(&format!("{label} starts these itself again: {}", own.join(", ")))?;
+        }
     }
     if is_backup {
         file.remove_backup()?;
@@ -244,46 +259,82 @@ struct Undone {
 }
 
 /// The backup if the file has not changed since, or cannot be read any more. Otherwise the present text without the
-/// entry.
-fn undone(client: Host, file: &ClientFile<'_>, now: &str, was_moved: bool) -> Result<Undone, Abort> {
+/// entry. Both with the servers that have `moved`.
+fn undone(
+    client: Host,
+    file: &ClientFile<'_>,
+    now: &str,
+    moved: Option<&Map<String, Value>>,
+) -> Result<Undone, Abort> {
     let path = file.path;
     let before = file.backup();
-    let current = match entries(client, now) {
-        Ok(entries) => entries.get(NAME).cloned().ok_or_else(|| no_entry(path))?,
-        Err(error) => {
-            let Some(text) = before.filter(|before| entries(client, before).is_ok()) else {
-                return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
-            };
-            let aside = file.keep(".ptc-unreadable", &files::read(path)?)?;
-            let said = format!(
-                "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
-                path.display(),
-                aside.display()
-            );
-            return Ok(Undone { text, is_backup: true, said });
-        }
+    let there = match entries(client, now) {
+        Ok(there) => there,
+        Err(error) => return undone_unreadable(client, file, before, moved, &error),
     };
-    if !starts_ptc(&current, None) {
-        let path = path.display();
-        return Err(Abort::usage(format!(
-            "the entry {NAME} of {path} starts something else; it is left as it is"
-        )));
-    }
-    let servers = |text: &str| entries(client, text).unwrap_or_default();
-    let taken = missing(&before.as_deref().map(servers).unwrap_or_default(), &servers(now));
+    let current = match there.get(NAME) {
+        None if moved.is_none() => return Err(no_entry(path)),
+        Some(current) if !starts_ptc(current, None) => {
+            let path = path.display();
+            return Err(Abort::usage(format!(
+                "the entry {NAME} of {path} starts something else; it is left as it is"
+            )));
+        }
+        current => current,
+    };
+    let of_backup = before.as_deref().and_then(|before| entries(client, before).ok()).unwrap_or_default();
+    let lacking = missing(&of_backup, &there);
+    // Without a record the backup says what has moved.
+    let taken = moved.map_or(lacking.clone(), |moved| missing(moved, &there));
+    let is_in_backup = |(name, entry): (&String, &Value)| of_backup.get(name) == Some(entry);
     let replaced = |before: &str| {
-        let text = with(client, before, &current)?;
+        let text = current.map_or(Ok(before.to_owned()), |current| with(client, before, current))?;
         if taken.is_empty() { Ok(text) } else { without_all(client, &text, &taken) }
     };
-    let said = format!("{} does not start ptc any more: {}", client.label(), path.display());
-    if let Some(text) = before.filter(|before| replaced(before).is_ok_and(|text| text == now)) {
+    let is_same =
+        |before: &String| taken.iter().all(is_in_backup) && replaced(before).is_ok_and(|text| text == now);
+    let mut said = format!("{} does not start ptc any more: {}", client.label(), path.display());
+    if let Some(text) = before.filter(is_same) {
         return Ok(Undone { text, is_backup: true, said });
     }
-    let mut text = without(client, now, &current).map_err(Abort::usage)?;
-    if was_moved {
-        text = with_all(client, &text, &taken).map_err(Abort::usage)?;
+    let text = current.map_or(Ok(now.to_owned()), |current| without(client, now, current));
+    let mut text = text.map_err(Abort::usage)?;
+    match moved {
+        Some(_) => text = with_all(client, &text, &taken).map_err(Abort::usage)?,
+        None if !lacking.is_empty() => {
+            let names = lacking.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let backup = beside(path, BACKUP);
+            said += &format!("\n{} has servers that it lacks now: {names}", backup.display());
+        }
+        None => {}
     }
     Ok(Undone { text, is_backup: false, said })
+}
+
+/// For a file that cannot be read: its backup, if that is well.
+fn undone_unreadable(
+    client: Host,
+    file: &ClientFile<'_>,
+    before: Option<String>,
+    moved: Option<&Map<String, Value>>,
+    error: &str,
+) -> Result<Undone, Abort> {
+    let path = file.path;
+    let well = before.and_then(|before| Some((entries(client, &before).ok()?, before)));
+    let Some((there, mut text)) = well else {
+        return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
+    };
+    let taken = moved.map(|moved| missing(moved, &there)).unwrap_or_default();
+    if !taken.is_empty() {
+        text = with_all(client, &text, &taken).map_err(Abort::usage)?;
+    }
+    let aside = file.keep(".ptc-unreadable", &files::read(path)?)?;
+    let said = format!(
+        "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
+        path.display(),
+        aside.display()
+    );
+    Ok(Undone { text, is_backup: true, said })
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

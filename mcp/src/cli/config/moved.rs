@@ -73,13 +73,14 @@ impl OwnServers {
         })
     }
 
-    /// Adds them to `target`, and returns the text of the client's file without them. Writes nothing.
+    /// Adds them to `target`, and returns the text of the client's file without them, with what has moved. Writes
+    /// nothing.
     pub(super) fn move_to(
         &self,
         target: &mut Target,
         client: Host,
         text: &str,
-    ) -> Result<(String, Map<String, Value>), Abort> {
+    ) -> Result<(String, MovedEntries), Abort> {
         let key = client.format().key;
         if !matches!(client.format().syntax, Syntax::Json | Syntax::JsonWithProjects) {
             let label = client.label();
@@ -89,14 +90,25 @@ impl OwnServers {
         }
         let file = JsonFile::read(text).map_err(Abort::usage)?;
         target.set_as_hosts(&self.import.servers)?;
-        for name in self.twice.iter().chain(&self.others) {
+        let mut own = file.entries(key);
+        own.retain(|name, _| self.twice.iter().chain(&self.others).any(|moved| moved == name));
+        for name in own.keys() {
             file.remove(key, name);
         }
-        Ok((file.text(), self.import.servers.clone()))
+        Ok((file.text(), MovedEntries { added: self.import.servers.clone(), own }))
     }
 }
 
-/// What `--replace` added to the configuration of `ptc` for one file of a client. The record is private, and lies in the
+/// Servers that `--replace` moves.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct MovedEntries {
+    /// Those that it added to the configuration of `ptc`, as they were added.
+    pub(super) added: Map<String, Value>,
+    /// Those that it took out of the client's file, as they stood there. No other file has them so.
+    pub(super) own: Map<String, Value>,
+}
+
+/// What `--replace` moved to the configuration of `ptc` from one file of a client. The record is private, and lies in the
 /// state folder: a file next to the client's could come from a checkout.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Moved {
@@ -104,8 +116,8 @@ pub(super) struct Moved {
     client: PathBuf,
     /// The configuration of `ptc`.
     target: PathBuf,
-    /// The servers as they were added.
-    added: Map<String, Value>,
+    #[serde(flatten)]
+    entries: MovedEntries,
 }
 
 impl Moved {
@@ -124,11 +136,11 @@ impl Moved {
         }
     }
 
-    /// Records that these servers are added to `target`, with those of an earlier time.
+    /// Records that these servers move to `target`, with those of an earlier time.
     pub(super) fn record(
         client: &Path,
         target: &Target,
-        added: Map<String, Value>,
+        moved: MovedEntries,
     ) -> Result<Option<Moved>, Abort> {
         let earlier = Moved::read(client)?;
         let path = std::path::absolute(&target.path)?;
@@ -138,9 +150,10 @@ impl Moved {
                 earlier.target.display()
             )));
         }
-        let mut all = earlier.as_ref().map(|earlier| earlier.added.clone()).unwrap_or_default();
-        all.extend(added);
-        Moved { client: std::path::absolute(client)?, target: path, added: all }.write()?;
+        let mut entries = earlier.as_ref().map(|earlier| earlier.entries.clone()).unwrap_or_default();
+        entries.added.extend(moved.added);
+        entries.own.extend(moved.own);
+        Moved { client: std::path::absolute(client)?, target: path, entries }.write()?;
         Ok(earlier)
     }
 
@@ -153,13 +166,19 @@ impl Moved {
         Ok(std::fs::remove_file(Moved::path(client)?)?)
     }
 
+    /// The servers that the client gets back, as they stood in its file.
+    pub(super) fn own(&self) -> &Map<String, Value> {
+        &self.entries.own
+    }
+
     /// The configuration of `ptc` without the servers that are still as they were added, and their names. Writes
     /// nothing.
     pub(super) fn taken_back(&self) -> Result<(Target, Vec<String>), Abort> {
         let target = Target::read(self.target.clone(), false)?;
         let now = target.entries();
         let is_ours = |(name, entry): &(&String, &Value)| now.get(*name) == Some(*entry);
-        let names: Vec<String> = self.added.iter().filter(is_ours).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> =
+            self.entries.added.iter().filter(is_ours).map(|(name, _)| name.clone()).collect();
         for name in &names {
             target.remove(name);
         }

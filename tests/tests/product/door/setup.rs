@@ -117,6 +117,72 @@ fn undo_gives_back_what_was_moved_though_the_client_s_file_has_changed() {
     assert_eq!(servers, json!({ "fs": { "command": "npx" }, "later": { "command": "x" } }));
 }
 
+/// Servers with a secret, which are in no other file once `--replace` has moved them.
+fn replaced() -> (Home, Value) {
+    let home = Home::new();
+    fs::create_dir_all(home.path(".cursor")).unwrap();
+    let servers = json!({
+        "a": { "command": "x", "env": { "KEY": "secret-of-a" }, "disabled": false }, "b": { "command": "y" }
+    });
+    fs::write(home.path(CURSOR), json!({ "mcpServers": servers }).to_string()).unwrap();
+    home.ok(&["install", "cursor", "--replace"]);
+    (home, servers)
+}
+
+const CURSOR: &str = ".cursor/mcp.json";
+
+fn undone(home: &Home) -> Value {
+    let said = home.ok(&["install", "cursor", "--undo"]);
+    assert!(said.contains("itself again: a, b"), "{said}");
+    assert_eq!(home.json(OURS)["mcpServers"], json!({}), "{said}");
+    home.json(CURSOR)["mcpServers"].clone()
+}
+
+#[test]
+fn undo_gives_back_what_was_moved_whatever_has_become_of_the_backup() {
+    let spoil: [fn(&Path); 6] = [
+        |_| (),
+        |backup| fs::remove_file(backup).unwrap(),
+        |backup| fs::write(backup, "").unwrap(),
+        |backup| fs::write(backup, "{\"mcpServers\": {\"a\"").unwrap(),
+        |backup| fs::write(backup, "{\"mcpServers\": {\"a\": {\"command\": \"other\"}}}").unwrap(),
+        |backup| {
+            fs::remove_file(backup).unwrap();
+            fs::create_dir(backup).unwrap();
+        },
+    ];
+    for (case, spoil) in spoil.into_iter().enumerate() {
+        let (home, servers) = replaced();
+        spoil(&home.path(".cursor/mcp.json.ptc-backup"));
+        assert_eq!(undone(&home), servers, "case {case}");
+    }
+}
+
+#[test]
+fn undo_gives_back_what_came_later_than_the_backup() {
+    // Added after the first installation, and moved by a second one.
+    let (home, mut servers) = replaced();
+    let mut changed = home.json(CURSOR);
+    changed["mcpServers"]["c"] = json!({ "command": "z" });
+    fs::write(home.path(CURSOR), changed.to_string()).unwrap();
+    home.ok(&["install", "cursor", "--replace"]);
+    servers["c"] = json!({ "command": "z" });
+    assert_eq!(undone(&home), servers);
+
+    // The client has dropped the entry, and the emptied file is no backup of the servers.
+    let (home, servers) = replaced();
+    let backup = fs::read_to_string(home.path(".cursor/mcp.json.ptc-backup")).unwrap();
+    fs::write(home.path(CURSOR), "{\"mcpServers\": {}}").unwrap();
+    home.ok(&["install", "cursor"]);
+    assert_eq!(fs::read_to_string(home.path(".cursor/mcp.json.ptc-backup")).unwrap(), backup);
+    assert_eq!(undone(&home), servers);
+
+    // It has dropped its whole file.
+    let (home, servers) = replaced();
+    fs::remove_file(home.path(CURSOR)).unwrap();
+    assert_eq!(undone(&home), servers);
+}
+
 /// A service whose document has three operations that read, one that writes and one that cannot be called.
 fn service() -> String {
     let ok = json!({ "200": { "description": "ok", "content": { "application/json": {} } } });
