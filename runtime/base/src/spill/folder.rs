@@ -2,7 +2,8 @@
 //! of processes that have ended.
 //!
 //! The folders of all processes of a user lie in one base folder. Each has a lock that its process holds: a
-//! folder with a free lock is abandoned, however its process ended.
+//! folder with a free lock is abandoned, however its process ended. A folder gets its name when its lock is held, so
+//! processes need not wait for each other: another one may hold a lock for as long as it likes.
 
 use crate::files;
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
@@ -10,9 +11,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Name of the lock file in each folder.
 const LOCK: &str = ".lock";
+
+/// How names of folders begin whose lock is not held yet.
+const NEW: &str = ".new-";
+
+/// After this time a folder without its name is one of a process that died while it made it.
+const LONGEST_BIRTH: Duration = Duration::from_secs(600);
 
 pub(super) struct SpillFolder {
     path: PathBuf,
@@ -24,18 +32,24 @@ impl SpillFolder {
     /// Makes a new folder under `base`, after removing those of dead processes.
     pub(super) fn open(base: &Path) -> io::Result<SpillFolder> {
         private(base)?;
-        // Holds the lock of `base`, so that no folder is made during the search for abandoned ones.
-        let turn = files::open_to_lock(&base.join(LOCK))?;
-        turn.lock()?;
         sweep(base);
-        let path = (0..)
-            .map(|number: u32| base.join(format!("{}-{number}", std::process::id())))
-            .find(|path| !path.exists())
-            .unwrap_or_else(|| base.to_owned());
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = files::open_to_lock(&path.join(LOCK))?;
-        lock.lock()?;
-        Ok(SpillFolder { path, _lock: lock })
+        let new = base.join(format!("{NEW}{:016x}", files::random()));
+        DirBuilder::new().mode(0o700).create(&new)?;
+        let made = SpillFolder::locked(&new).and_then(|lock| Ok((named(&new, base)?, lock)));
+        match made {
+            Ok((path, lock)) => Ok(SpillFolder { path, _lock: lock }),
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&new);
+                Err(error)
+            }
+        }
+    }
+
+    /// The lock of a new folder, which no other process has.
+    fn locked(new: &Path) -> io::Result<File> {
+        let lock = files::open_to_lock(&new.join(LOCK))?;
+        lock.try_lock()?;
+        Ok(lock)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -51,6 +65,27 @@ impl Drop for SpillFolder {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Gives a folder its name: that of the process with the first number that is free.
+fn named(new: &Path, base: &Path) -> io::Result<PathBuf> {
+    let mut number = 0_u32;
+    loop {
+        let path = base.join(format!("{}-{number}", std::process::id()));
+        let named =
+            if path.exists() { Err(io::ErrorKind::AlreadyExists.into()) } else { files::rename(new, &path) };
+        match named {
+            Ok(()) => return Ok(path),
+            // A folder of this process has the name, perhaps since a moment ago.
+            Err(error) if number < u32::MAX && is_taken(&error) => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
 }
 
 /// The base folder of this user; constant while this process runs.
@@ -100,8 +135,8 @@ fn private(base: &Path) -> io::Result<()> {
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
-        if !is_folder {
+        let Ok(found) = std::fs::symlink_metadata(&path) else { continue };
+        if !found.is_dir() || is_being_made(&path, &found) {
             continue;
         }
         let is_dead = match files::open_to_lock(&path.join(LOCK)) {
@@ -112,6 +147,12 @@ fn sweep(base: &Path) {
             let _ = std::fs::remove_dir_all(&path);
         }
     }
+}
+
+fn is_being_made(path: &Path, found: &Metadata) -> bool {
+    let is_new = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW));
+    let age = found.modified().ok().and_then(|made| made.elapsed().ok()).unwrap_or_default();
+    is_new && age < LONGEST_BIRTH
 }
 
 #[cfg(test)]
@@ -150,6 +191,36 @@ mod tests {
         }
         SpillFolder::open(&usual).expect("a folder");
         assert_eq!(choose_base(temp), usual);
+    }
+
+    /// A server that runs as this user can hold any lock there for ever.
+    #[test]
+    fn a_lock_that_another_process_holds_keeps_no_folder_from_being_made() {
+        let base = tempfile::tempdir().expect("a folder");
+        set_mode(base.path(), std::fs::Permissions::from_mode(0o700));
+        let held = files::open_to_lock(&base.path().join(LOCK)).expect("a file");
+        held.lock().expect("a lock");
+        let (sender, made) = std::sync::mpsc::channel();
+        let path = base.path().to_owned();
+        std::thread::spawn(move || {
+            sender.send(SpillFolder::open(&path).map(|folder| folder.path().to_owned()))
+        });
+        let made = made.recv_timeout(Duration::from_secs(20)).expect("it does not wait").expect("a folder");
+        assert_eq!(made.file_name(), Some(format!("{}-0", std::process::id()).as_ref()));
+    }
+
+    #[test]
+    fn folders_of_dead_processes_go_and_those_that_are_being_made_stay() {
+        let base = tempfile::tempdir().expect("a folder");
+        set_mode(base.path(), std::fs::Permissions::from_mode(0o700));
+        let (dead, new) = (base.path().join("1-0"), base.path().join(".new-1"));
+        for path in [&dead, &new] {
+            std::fs::create_dir(path).expect("a folder");
+            files::create_new(&path.join(LOCK)).expect("a file");
+        }
+        let (first, second) = (SpillFolder::open(base.path()), SpillFolder::open(base.path()));
+        let (first, second) = (first.expect("a folder"), second.expect("a folder"));
+        assert!(first.path().exists() && second.path().exists() && new.exists() && !dead.exists());
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test")]

@@ -68,7 +68,7 @@ impl Spilled {
         let searched = searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
             LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
         });
-        self.unless_evicted(searched)?;
+        self.unless_lost(searched)?;
         Ok(found.shown)
     }
 }

@@ -132,9 +132,20 @@ impl Look {
 }
 
 impl Spilled {
-    /// The result of a look, unless the spilled result was evicted meanwhile.
-    pub(super) fn unless_evicted<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
-        if self.is_gone() { Err(LookError::Gone) } else { looked }
+    /// The result of a look, unless the spilled result was evicted meanwhile, or its file was cut: then parts would be
+    /// missing without a word.
+    pub(super) fn unless_lost<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
+        let length = self.file.metadata().map(|found| found.len());
+        match length {
+            // An evicted one is cut, too.
+            _ if self.is_gone() => Err(LookError::Gone),
+            Ok(length) if length != self.bytes => Err(LookError::Io(format!(
+                "its file has {length} bytes of {}: make the call again",
+                self.bytes
+            ))),
+            Ok(_) => looked,
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What a path such as `$.items[0].name` matches, as JSON text of at most `most_bytes`; `None` for
@@ -144,7 +155,7 @@ impl Spilled {
     /// The path is invalid, the match is longer, or the file cannot be read.
     pub fn json_path(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
         let path = JsonPath::read(path).map_err(LookError::Pattern)?;
-        self.unless_evicted(path.find(self, most_bytes, &StopFlag::default()))
+        self.unless_lost(path.find(self, most_bytes, &StopFlag::default()))
     }
 
     /// Reads on a blocking thread; stops when the future is dropped. Texts have at most `most` bytes.
@@ -158,7 +169,7 @@ impl Spilled {
 
     fn look(&self, look: Look, most: usize, stop: &StopFlag) -> Result<Looked, LookError> {
         Ok(match look {
-            Look::Stat => self.unless_evicted(Ok(Looked::Size(self.stat(), self.top_level())))?,
+            Look::Stat => self.unless_lost(Ok(Looked::Size(self.stat(), self.top_level())))?,
             Look::Head(lines) => Looked::Lines(self.head(lines, most)?),
             Look::Tail(lines) => Looked::Lines(self.tail(lines, most)?),
             Look::Slice(from, to) => Looked::Lines(self.slice(from, to, most)?),
@@ -166,7 +177,7 @@ impl Spilled {
                 Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most }, stop)?)
             }
             Look::Read(bytes) => Looked::Beginning(self.read(bytes.min(most))?),
-            Look::Path(path) => Looked::Json(self.unless_evicted(path.find(self, most, stop))?),
+            Look::Path(path) => Looked::Json(self.unless_lost(path.find(self, most, stop))?),
         })
     }
 
@@ -180,7 +191,7 @@ impl Spilled {
     /// # Errors
     /// The file cannot be read.
     pub fn read(&self, most_bytes: usize) -> Result<SpillPart, LookError> {
-        let (text, truncated) = self.unless_evicted(self.bytes_at(0, self.bytes, most_bytes))?;
+        let (text, truncated) = self.unless_lost(self.bytes_at(0, self.bytes, most_bytes))?;
         Ok(SpillPart { text, truncated, from_line: 1 })
     }
 
@@ -210,7 +221,7 @@ impl Spilled {
             let end = self.line_start(to.saturating_add(1))?;
             self.bytes_at(begin, end.max(begin), most_bytes)
         };
-        let (text, truncated) = self.unless_evicted(read())?;
+        let (text, truncated) = self.unless_lost(read())?;
         Ok(SpillPart { text, truncated, from_line: from.max(1) })
     }
 
