@@ -315,6 +315,30 @@ fn what_changes_between_steps_leads_nowhere_either() {
     assert!(hostile.is_untouched());
 }
 
+/// On a full disk the old content is still there.
+#[test]
+fn a_file_is_replaced_as_a_whole() {
+    use std::io::Read as _;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let root = tempfile::tempdir().expect("a folder");
+    let roots = Arc::new(FileRoots::open(&[root.path().to_owned()]).expect("folders"));
+    let path = root.path().join("a.txt");
+    std::fs::write(&path, "old").expect("written");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("a mode");
+    let (mut before, inode) =
+        (std::fs::File::open(&path).expect("a file"), path.metadata().expect("there").ino());
+    let written = call(&roots, "filesystemModify", &json!({ "path": "a.txt", "content": "new" }));
+    assert!(written.is_ok(), "{written:?}");
+    let found = path.metadata().expect("there");
+    assert!(found.ino() != inode && found.mode() & 0o777 == 0o640);
+    let mut old = String::new();
+    before.read_to_string(&mut old).expect("read");
+    assert_eq!((&*old, &*std::fs::read_to_string(&path).expect("read")), ("old", "new"));
+    let names: Vec<_> =
+        std::fs::read_dir(root.path()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["a.txt"]);
+}
+
 #[test]
 fn files_are_written_appended_and_removed() {
     let root = tempfile::tempdir().expect("a folder");

@@ -3,11 +3,12 @@
 use super::query::structured;
 use super::roots::{EntryPath, FileRoots};
 use super::server::FileFault;
-use cap_std::fs::{MetadataExt, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use ptc_base::files;
 use ptc_upstream::AnswerWriter;
 use serde::Deserialize;
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 /// Operation of a call.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -61,26 +62,62 @@ impl FilesystemModify {
 }
 
 /// Writes a regular file. A file with several hard links is refused, since the others may be outside of the
-/// folders.
+/// folders, and so is a link.
 fn write(entry_path: &EntryPath, content: &str, appends: bool) -> io::Result<()> {
-    let check = |found: &cap_std::fs::Metadata| match (found.is_file(), found.nlink()) {
+    let before = match entry_path.folder.symlink_metadata(&entry_path.name) {
+        Ok(found) => Some(found),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    before.as_ref().map_or(Ok(()), must_be_plain)?;
+    if !appends {
+        return replace(entry_path, content, before.as_ref());
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    let mut file = entry_path.folder.open_with(&entry_path.name, &options)?;
+    must_be_plain(&file.metadata()?)?;
+    file.write_all(content.as_bytes())
+}
+
+fn must_be_plain(found: &Metadata) -> io::Result<()> {
+    match (found.is_file(), found.nlink()) {
         (true, 0 | 1) => Ok(()),
         (true, _) => Err(io::Error::other("the file has other names (hard links)")),
         (false, _) => Err(io::Error::other("it is no plain file")),
-    };
-    if let Ok(found) = entry_path.folder.symlink_metadata(&entry_path.name) {
-        check(&found)?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).append(appends);
-    // Without `O_TRUNC`: the file is checked before it is emptied.
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-    let mut file = entry_path.folder.open_with(&entry_path.name, &options)?;
-    check(&file.metadata()?)?;
-    if !appends {
-        file.set_len(0)?;
+}
+
+/// Puts a new file in the place of the old one, so the old content stays where the disk has no room for the new one.
+fn replace(entry_path: &EntryPath, content: &str, before: Option<&Metadata>) -> io::Result<()> {
+    let EntryPath { folder, name } = entry_path;
+    if before.is_some() {
+        // A file that may not be written is not replaced either.
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+        must_be_plain(&folder.open_with(name, &options)?.metadata()?)?;
     }
-    file.write_all(content.as_bytes())
+    let partial = format!(".ptc-{:016x}.partial", files::random());
+    let mut file = folder.open_with(&partial, OpenOptions::new().write(true).create_new(true))?;
+    let written = before
+        .map_or(Ok(()), |before| adopt(&file, before))
+        .and_then(|()| file.write_all(content.as_bytes()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| folder.rename(&partial, folder, name));
+    written.inspect_err(|_| {
+        let _ = folder.remove_file(&partial);
+    })
+}
+
+/// Gives a new file the mode and, where possible, the owner of the one that it replaces.
+fn adopt(file: &File, before: &Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        // Another user's file stays this user's: only a superuser may give files away.
+        let _ = std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()));
+    }
+    file.set_permissions(Permissions::from_mode(before.mode() & 0o777))
 }
 
 /// Removes a file, a link itself, or an empty folder.

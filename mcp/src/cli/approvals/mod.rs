@@ -2,6 +2,7 @@
 
 use crate::cli::OutputFormat;
 use crate::cli::flags::variables;
+use crate::cli::runs::is_meant;
 use crate::cli::runs::state::{LEASE, PATIENCE, StateLocation, open};
 use clap::Subcommand;
 use ptc_base::files;
@@ -131,10 +132,10 @@ async fn show_all(list: &ApprovalList, output: OutputFormat) -> Result<Exit, Abo
 /// The question with this id, or the only one that begins with it.
 async fn find(list: &ApprovalList, id: &str) -> Result<WaitingQuestion, Abort> {
     let mut waiting = list.waiting().await?;
-    waiting.retain(|question| question.id.starts_with(id));
+    waiting.retain(|question| is_meant(&question.id, id));
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
-        0 => Err(Abort::usage(format!("no question {id} waits; `ptc approvals` lists them"))),
+        0 => Err(Abort::usage(format!("no question {id:?} waits; `ptc approvals` lists them"))),
         many => Err(Abort::usage(format!("{many} questions begin with {id:?}: give more of the id"))),
     }
 }

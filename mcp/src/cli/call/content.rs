@@ -3,10 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ptc_base::files::{self, FileAccess, LinkRule};
-use ptc_server::console::exit::Abort;
+use ptc_base::files;
+use ptc_server::console::exit::{Abort, Exit};
 use serde_json::Value;
-use std::path::Path;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 
 /// The lines for the content blocks of a result. With a folder, images, sounds and other binary data are written there.
 ///
@@ -37,7 +38,8 @@ fn line(number: usize, block: &Value, save: Option<&Path>) -> Result<String, Abo
     })
 }
 
-/// One line about binary data, which is written to `N.EXTENSION` in the folder.
+/// One line about binary data, which is written to `N.EXTENSION` in the folder, or to `N-2.EXTENSION` where there is such a
+/// file already: of the user, or of an earlier call.
 fn binary(
     number: usize,
     title: &str,
@@ -52,9 +54,33 @@ fn binary(
     };
     let about = format!("{title} {mime} {} bytes", bytes.len());
     let Some(folder) = save else { return Ok(format!("[{about}; --save DIR writes it]")) };
-    let path = folder.join(format!("{number}.{}", extension(mime)));
-    files::replace(&path, &bytes, LinkRule::Replace, FileAccess::Private)?;
+    let path = saved(folder, number, extension(mime), &bytes)?;
     Ok(format!("[{about}: {}]", path.display()))
+}
+
+/// Writes a new file, and says where.
+fn saved(folder: &Path, number: usize, extension: &str, bytes: &[u8]) -> Result<PathBuf, Abort> {
+    let failed = |path: &Path, error: io::Error| Abort {
+        exit: Exit::Io,
+        message: format!("{}: {error}", path.display()),
+    };
+    files::make_folder(folder).map_err(|error| failed(folder, error))?;
+    let names = std::iter::once(format!("{number}.{extension}"));
+    let names = names.chain((2..).map(|more: u32| format!("{number}-{more}.{extension}")));
+    for path in names.map(|name| folder.join(name)) {
+        let mut file = match files::create_new(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(failed(&path, error)),
+        };
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            let _ = std::fs::remove_file(&path);
+            failed(&path, error)
+        })?;
+        return Ok(path);
+    }
+    Err(failed(folder, ErrorKind::AlreadyExists.into()))
 }
 
 /// The usual extension of files of this type.
@@ -98,5 +124,16 @@ mod tests {
         assert!(saved[1].ends_with("/2.png]") && saved[2].ends_with("/3.bin]"), "{saved:?}");
         assert_eq!(files::read(&folder.path().join("2.png")).unwrap(), [0, 1, 2]);
         assert!(saved[5].ends_with("/6.bin]"), "{saved:?}");
+        // What is there stays.
+        let again =
+            lines(&[json!({"type": "text"}), blocks[4].clone(), blocks[1].clone()], Some(folder.path()))
+                .unwrap();
+        assert!(again[2].ends_with("/3.png]"), "{again:?}");
+        let other =
+            [json!({"type": "text"}), json!({"type": "image", "mimeType": "image/png", "data": "AA=="})];
+        for name in ["/2-2.png]", "/2-3.png]"] {
+            assert!(lines(&other, Some(folder.path())).unwrap()[1].ends_with(name), "{name}");
+        }
+        assert_eq!(files::read(&folder.path().join("2.png")).unwrap(), [0, 1, 2]);
     }
 }

@@ -1,7 +1,7 @@
 //! Reads, changes and writes the configuration file of `ptc` for `ptc add`, `remove`, `install` and `config import`.
 
 use crate::import::edit::JsonFile;
-use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, FileLock, LinkRule};
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_upstream::config::{self, Shape};
 use serde_json::{Map, Value};
@@ -12,6 +12,8 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
     links: Links,
+    /// Held from reading to writing.
+    _lock: Option<FileLock>,
 }
 
 /// Where links of the file may lead.
@@ -64,6 +66,7 @@ impl Target {
 
     /// Reads the file. One that does not exist, or is to be replaced, counts as empty.
     pub(super) fn read(path: PathBuf, replace: bool) -> Result<Target, Abort> {
+        let lock = files::lock_edits()?;
         let links = if replace { Links::Replaced } else { Links::for_path(&path)? };
         files::settle(&path, links.rule())
             .map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
@@ -75,7 +78,7 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        Ok(Target { path, file, links })
+        Ok(Target { path, file, links, _lock: lock })
     }
 
     /// The servers of the file in all shapes.

@@ -256,8 +256,8 @@ impl HttpFlags {
         let counts = counts.unwrap_or(true);
         let mut tokens = fixed.clone();
         if let Some(path) = &file {
-            tokens
-                .extend(tokens::read(path).map_err(|wrong| Abort::usage(format!("--http-tokens: {wrong}")))?);
+            let read = tokens::read_first(path);
+            tokens.extend(read.map_err(|wrong| Abort::usage(format!("--http-tokens: {wrong}")))?);
         }
         let file = file.map(|path| TokenFile { path, fixed });
         let access = Access::by_tokens(tokens, file, limits, counts);

@@ -4,6 +4,7 @@
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::policy::flags::lock_file;
+use ptc_base::files::{self, FileLock};
 use ptc_calls::policy::{PinDifference, PinLock};
 use ptc_calls::tools::nearest;
 use ptc_server::console;
@@ -44,25 +45,52 @@ pub async fn run(args: PinArgs) -> Result<Exit, Abort> {
     let mut flags = args.upstreams.clone();
     flags.policy = flags.policy.without_pins();
     let path = lock_file(&flags.files());
-    let lock = read(&path)?;
+    let accepts = match (&args.server, args.all) {
+        (Some(_), _) => Accepted::One,
+        (None, true) => Accepted::All,
+        (None, false) => Accepted::Nothing,
+    };
+    // Before servers start: nothing is accepted into a file that cannot be read.
+    read(&path, accepts)?;
     let need = args.server.as_deref().map_or(Need::Check, Need::StateOf);
     let booted = boot(&flags, need, 1).await?;
-    let result = compared(&booted, &args, lock, &path);
+    let result = locked(accepts).and_then(|_lock| compared(&booted, &args, read(&path, accepts)?, &path));
     booted.runtime.shutdown().await;
     result
 }
 
+/// What a command accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepted {
+    Nothing,
+    One,
+    All,
+}
+
+/// The right to write the file, if something is accepted.
+fn locked(accepts: Accepted) -> Result<Option<FileLock>, Abort> {
+    match accepts {
+        Accepted::Nothing => Ok(None),
+        Accepted::One | Accepted::All => Ok(files::lock_edits()?),
+    }
+}
+
 /// The file; empty if it is not there.
-fn read(path: &Path) -> Result<PinLock, Abort> {
-    match PinLock::read(path) {
-        Ok(lock) => Ok(lock),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(PinLock::default()),
+fn read(path: &Path, accepts: Accepted) -> Result<PinLock, Abort> {
+    match (PinLock::read(path), accepts) {
+        (Ok(lock), _) => Ok(lock),
+        (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(PinLock::default()),
+        (Err(error), Accepted::One) if error.kind() == ErrorKind::InvalidData => Err(Abort::usage(format!(
+            "{}: {error}; it is left as it is, with what was reviewed of other servers: put a copy of it in its place, or \
+             review all servers with `ptc pin`, then `ptc pin --all`",
+            path.display()
+        ))),
         // It was edited: everything is reviewed again.
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
+        (Err(error), Accepted::Nothing | Accepted::All) if error.kind() == ErrorKind::InvalidData => {
             console::complain(&format!("{}: {error}", path.display()));
             Ok(PinLock::default())
         }
-        Err(error) => Err(Abort::usage(format!("{}: {error}", path.display()))),
+        (Err(error), _) => Err(Abort::usage(format!("{}: {error}", path.display()))),
     }
 }
 

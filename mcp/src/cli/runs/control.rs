@@ -11,19 +11,32 @@ use ptc_server::redact::{self, Form, shapes};
 use rustix::fs::{Mode, chmod};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Most commands at a time.
 const MOST: usize = 32;
 
 /// Most bytes of a command.
 const COMMAND_BYTES: u64 = 4_096;
+
+/// Most time until a command has arrived. It is one line, which its client has before it connects.
+const COMMAND_TIME: Duration = Duration::from_secs(5);
+
+/// Most time that a client waits until the server takes its command.
+const TAKING_TIME: Duration = Duration::from_secs(15);
+
+/// Most time of a command that waits for nothing but the store, and of sending an answer.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+
+/// Most bytes of an answer.
+const ANSWER_BYTES: u64 = 256 << 20;
 
 /// Pause after a connection that cannot be accepted.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -75,13 +88,31 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("runs.sock")
 }
 
-/// Sends a command to the server that has the folder.
+/// Sends a command to the server that has the folder. An empty line says that the server has taken it, as a run that goes on
+/// may take its time; the next line is the answer.
 pub(super) async fn ask(folder: &Path, request: &Request) -> io::Result<Reply> {
-    let mut stream = UnixStream::connect(socket(folder)).await?;
-    stream.write_all(&line(request)?).await?;
+    let taken = async {
+        let mut stream = UnixStream::connect(socket(folder)).await?;
+        stream.write_all(&line(request)?).await?;
+        let mut reader = BufReader::new(stream.take(ANSWER_BYTES));
+        match reader.read_u8().await? {
+            b'\n' => Ok(reader),
+            _ => Err(io::Error::new(ErrorKind::InvalidData, "it is another program")),
+        }
+    };
+    let mut reader = within(TAKING_TIME, taken).await?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).await?;
+    let read = reader.read_line(&mut answer);
+    match request {
+        Request::Resume { .. } => read.await?,
+        Request::List | Request::Show { .. } | Request::Cancel { .. } => within(ANSWER_TIME, read).await?,
+    };
     Ok(serde_json::from_str(&answer)?)
+}
+
+async fn within<T>(time: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let late = |_| io::Error::new(ErrorKind::TimedOut, format!("nothing came for {} s", time.as_secs()));
+    timeout(time, work).await.map_err(late)?
 }
 
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -102,7 +133,7 @@ impl Socket {
     fn listen(folder: &Path) -> io::Result<Socket> {
         let path = socket(folder);
         match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let listener = UnixListener::bind(&path)?;
@@ -153,14 +184,46 @@ async fn carry_out(runtime: Arc<Runtime>, stream: UnixStream) {
     }
     let (reader, mut writer) = stream.into_split();
     let mut command = String::new();
-    let read = BufReader::new(reader.take(COMMAND_BYTES)).read_line(&mut command).await;
-    let Some(runs) = runtime.broker().durable().filter(|_| read.is_ok()) else { return };
+    let mut reader = BufReader::new(reader.take(COMMAND_BYTES));
+    let taken = within(COMMAND_TIME, async {
+        reader.read_line(&mut command).await?;
+        writer.write_all(b"\n").await
+    });
+    let taken = taken.await;
+    let Some(runs) = runtime.broker().durable().filter(|_| taken.is_ok()) else { return };
     let reply = match serde_json::from_str(&command) {
         Ok(request) => perform(runs, Some(&runtime), &request, Palette::PLAIN).await,
         Err(error) => Reply { refused: Some(error.to_string()), ..Reply::default() },
     };
     if let Ok(line) = line(&reply) {
-        // Its client may have gone.
-        let _ = writer.write_all(&redact::clean(line, Form::Json(&shapes::REPORT)).into_bytes()).await;
+        let line = redact::clean(line, Form::Json(&shapes::REPORT)).into_bytes();
+        // Its client may have gone, or read nothing.
+        let _ = within(ANSWER_TIME, writer.write_all(&line)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that is stopped accepts connections and says nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let _silent = Socket::listen(folder.path()).unwrap();
+        let refused = ask(folder.path(), &Request::Resume { id: "a".to_owned(), asks: false }).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_command_is_taken_and_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = Socket::listen(folder.path()).unwrap();
+        let server = async {
+            let (mut stream, _) = socket.listener.accept().await.unwrap();
+            stream.write_all(b"\n{\"text\": \"none\"}\n").await.unwrap();
+        };
+        let (reply, ()) = tokio::join!(ask(folder.path(), &Request::List), server);
+        assert_eq!(reply.unwrap().text, "none");
     }
 }

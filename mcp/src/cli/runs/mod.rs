@@ -284,14 +284,31 @@ async fn cancel(runs: &DurableRuns, id: &str) -> Result<String, String> {
     Ok(format!("cancelled: {id}\n"))
 }
 
+/// True if an id on the command line means this one: the whole, or how it begins. An empty word means none: it is a variable
+/// of a shell that is not set.
+pub(in crate::cli) fn is_meant(known: &str, id: &str) -> bool {
+    !id.is_empty() && known.starts_with(id)
+}
+
 /// The run of this name, or the only one that begins so.
 async fn find(runs: &DurableRuns, id: &str) -> Result<String, String> {
     let known = runs.list().await.map_err(|error| error.to_string())?;
     let known = known.into_iter().map(|run| run.name);
-    let mut known: Vec<String> = known.filter(|known| known.starts_with(id)).collect();
+    let mut known: Vec<String> = known.filter(|known| is_meant(known, id)).collect();
     match known.len() {
         1 => Ok(known.remove(0)),
-        0 => Err(format!("there is no run {id}; `ptc runs` lists them")),
+        0 => Err(format!("there is no run {id:?}; `ptc runs` lists them")),
         many => Err(format!("{many} runs begin with {id:?}: give more of the id")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_may_be_its_beginning_and_an_empty_word_is_none() {
+        assert!(is_meant("1a224ca01e8", "1a22") && is_meant("1a22", "1a22"));
+        assert!(!is_meant("1a22", "1a22f") && !is_meant("1a22", ""));
     }
 }

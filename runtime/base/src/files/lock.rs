@@ -1,7 +1,7 @@
 //! Waits for the lock of a file, at most for a given time, so that a process that never releases it does not block
 //! others.
 
-use super::open_to_lock;
+use super::{make_folder, open_to_lock, state_folder};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -37,5 +37,26 @@ impl FileLock {
             }
             pause = (pause * 2).min(PAUSES.1);
         }
+    }
+}
+
+/// How long an edit waits for another one. Each takes moments.
+const EDIT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for the right to read a file of the user, change it and write it again: of two commands at once one would lose what
+/// the other has written. There is one right for all files, as edits are rare. `None`: there is no place for the lock, such
+/// as a home; then commands at once are the user's concern.
+///
+/// # Errors
+/// Another process does not give it up.
+pub fn lock_edits() -> io::Result<Option<FileLock>> {
+    let Some(folder) = state_folder() else { return Ok(None) };
+    if make_folder(&folder).is_err() {
+        return Ok(None);
+    }
+    match FileLock::wait(&folder.join("edits.lock"), EDIT_PATIENCE) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        Err(_) => Ok(None),
     }
 }

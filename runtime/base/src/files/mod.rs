@@ -18,7 +18,7 @@ mod tests;
 mod user_folders;
 
 pub use edits::{FollowedFiles, ReloadSignal};
-pub use lock::FileLock;
+pub use lock::{FileLock, lock_edits};
 pub use user_folders::{is_private_folder, make_folder, private_folder, runtime_folder, state_folder};
 
 use std::fs::{File, FileType, Metadata, OpenOptions};

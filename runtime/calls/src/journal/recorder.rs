@@ -89,14 +89,14 @@ impl Recorder {
         digest
     }
 
-    /// Stores bytes under their digest.
+    /// Stores bytes under their digest. A file of that name with other bytes is damaged, and is written anew.
     pub fn store(&self, bytes: &[u8]) -> String {
         let digest = sha256_hex(bytes);
         let path = self.0.folder.join("shared").join(&digest);
-        if !path.exists() {
+        if !files::read(&path).is_ok_and(|there| there == bytes) {
             let stored = files::replace(&path, bytes, LinkRule::Replace, FileAccess::Private);
             if let Err(error) = stored {
-                tracing::warn!(%error, "a part of recordings is not stored");
+                tracing::warn!(%error, path = %path.display(), "a part of recordings is not stored");
             }
         }
         digest
@@ -152,5 +152,23 @@ fn remove(path: &Path) {
 impl Drop for JournalWriter {
     fn drop(&mut self) {
         self.discard();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_shared_part_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::open(folder.path()).unwrap();
+        let digest = recorder.store(b"a list of tools");
+        let path = folder.path().join("shared").join(&digest);
+        for damaged in ["", "a list", "another list of tools"] {
+            files::replace(&path, damaged.as_bytes(), LinkRule::Replace, FileAccess::Private).unwrap();
+            assert_eq!(recorder.store(b"a list of tools"), digest);
+            assert_eq!(files::read(&path).unwrap(), b"a list of tools");
+        }
     }
 }

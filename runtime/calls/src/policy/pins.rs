@@ -220,13 +220,20 @@ impl PinLock {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, is something else, or was edited.
+    /// It cannot be read, is something else, or was edited ([`io::ErrorKind::InvalidData`]); it is one of a newer version
+    /// ([`io::ErrorKind::Unsupported`]).
     pub fn read(path: &Path) -> io::Result<PinLock> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let text = files::read_text(path)?;
-        let lock: PinLock = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let json: Json = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        // Another version may have other fields.
+        if let Some(version) = json["version"].as_u64().filter(|version| *version != u64::from(VERSION)) {
+            let why = format!("it has version {version}, and this ptc reads {VERSION}: update ptc");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        let lock: PinLock = serde_json::from_value(json).map_err(|error| wrong(error.to_string()))?;
         if lock.version != VERSION {
-            return Err(wrong(format!("it has version {}, and this ptc reads {VERSION}", lock.version)));
+            return Err(wrong("it has no version".to_owned()));
         }
         for (server, pinned) in &lock.servers {
             if let Some((tool, _)) = pinned.tools.iter().find(|(_, tool)| !tool.is_sound()) {
@@ -515,6 +522,10 @@ mod tests {
         let path = folder.path().join(LOCK_FILE);
         lock.write(&path).unwrap();
         assert_eq!(PinLock::read(&path).unwrap(), lock);
+        let newer = files::read_text(&path).unwrap().replace("\"version\": 1", "\"version\": 2, \"new\": 0");
+        files::replace(&path, newer.as_bytes(), LinkRule::Replace, FileAccess::Private).unwrap();
+        assert_eq!(PinLock::read(&path).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        lock.write(&path).unwrap();
         let edited = files::read_text(&path).unwrap().replace("\"A\"", "\"B\"");
         files::replace(&path, edited.as_bytes(), LinkRule::Replace, FileAccess::Private).unwrap();
         assert!(PinLock::read(&path).unwrap_err().to_string().contains("s/a: the digests are not"));

@@ -72,6 +72,18 @@ fn the_next_command_works_as_it_is_printed() {
 }
 
 #[test]
+fn servers_that_are_added_at_once_are_all_there() {
+    let home = Home::new();
+    std::thread::scope(|scope| {
+        for n in 0..12 {
+            let home = &home;
+            scope.spawn(move || home.ok(&["add", &format!("s{n}"), "true"]));
+        }
+    });
+    assert_eq!(home.json(OURS)["mcpServers"].as_object().unwrap().len(), 12);
+}
+
+#[test]
 fn install_says_what_is_there_twice_and_replace_moves_it_and_undo_moves_it_back() {
     let home = Home::new();
     fs::create_dir_all(home.path(".cursor")).unwrap();

@@ -30,6 +30,20 @@ fn auth_shows_logins_without_a_token_and_logout_forgets_them() {
     assert!(user.run(&["logout", "hosted"]).stdout.contains("there was no login"));
 }
 
+/// A file that was copied there is the login of another server or caller, whose tokens are for them alone.
+#[test]
+fn the_login_of_another_is_not_used() {
+    let server = OAuthServer::start(Habits::default());
+    for (key, value) in [("server", "https://other.example/mcp"), ("owner", "a caller")] {
+        let user = User::of(&server);
+        assert_eq!(user.login(&[]).code, Some(0));
+        assert_echoed(&user.echo());
+        user.change(|login| login[key] = value.into());
+        assert!(user.run(&["auth"]).stdout.contains("hosted: no login"), "{key}");
+        assert!(!user.echo().to_string().contains(":ok true"), "{key}");
+    }
+}
+
 #[test]
 fn logout_revokes_or_keeps() {
     let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -74,6 +74,50 @@ fn a_tool_that_has_changed_is_not_called_until_it_is_accepted() {
     assert_eq!(folder.ptc(&["pin", "hree"]).code, Some(2));
 }
 
+/// A file that cannot be read holds what was reviewed of all servers.
+#[test]
+fn one_server_is_not_accepted_into_a_file_that_cannot_be_read() {
+    let folder = Folder::new();
+    assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(0));
+    let path = folder.0.path().join("ptc.lock");
+    let lock = std::fs::read_to_string(&path).unwrap();
+    let newer = lock.replace("\"version\": 1", "\"version\": 2, \"more\": []");
+    for (text, hint) in [
+        (&lock[..lock.len() / 2], "put a copy of it in its place"),
+        ("", "put a copy of it in its place"),
+        (&*lock.replace("Says it", "Says that"), "the digests are not those of the texts"),
+        (&*newer, "it has version 2, and this ptc reads 1: update ptc"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let refused = folder.ptc(&["pin", "here"]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(hint), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(2), "a newer one is not written over");
+    std::fs::write(&path, "{").unwrap();
+    assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), lock);
+}
+
+/// Commands at the same time read and write one file.
+#[test]
+fn servers_that_are_accepted_at_once_are_all_accepted() {
+    let folder = Folder::new();
+    let servers: String = (0..6)
+        .map(|n| format!("  - name: s{n}\n    transport: local\n    folder: \".\"\n    handlers:\n      - {{name: say, description: d, command: [\"printf\", \"x\"]}}\n"))
+        .collect();
+    std::fs::write(folder.0.path().join("config.yaml"), format!("servers:\n{servers}")).unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..6 {
+            let folder = &folder;
+            scope.spawn(move || assert_eq!(folder.ptc(&["pin", &format!("s{n}")]).code, Some(0)));
+        }
+    });
+    let lock: Value =
+        serde_json::from_slice(&std::fs::read(folder.0.path().join("ptc.lock")).unwrap()).unwrap();
+    assert_eq!(lock["servers"].as_object().unwrap().len(), 6);
+}
+
 #[test]
 fn prompts_and_resources_that_have_changed_are_not_used() {
     let folder = tempfile::tempdir().unwrap();

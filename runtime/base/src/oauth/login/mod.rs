@@ -22,7 +22,7 @@ use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault};
 use crate::oauth::settings::{Grant, LoginIdentity, LoginOptions, OAuthSettings};
 use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
-use crate::oauth::store::{LoginKey, LoginMark};
+use crate::oauth::store::{LoginKey, LoginMark, TokenStore};
 use crate::panics::{contained, panic_text};
 use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
@@ -229,7 +229,7 @@ impl ServerLogin {
     pub async fn has_changed(&self) -> bool {
         let Some(store) = &self.0.options.store else { return false };
         let known = self.0.seen().refused;
-        match (store.read(&self.0.key, &self.0.secrets).await, known) {
+        match (self.0.read(store).await, known) {
             (Ok(Some(stored)), Some(known)) => !stored.has_access_of(&known),
             (Ok(Some(_)), None) => true,
             (Ok(None) | Err(_), _) => false,
@@ -323,7 +323,7 @@ impl Inner {
             self.current.write_locked().looked = Some(Instant::now());
             return known.login;
         }
-        match store.read(&self.key, &self.secrets).await {
+        match self.read(store).await {
             Ok(stored) => {
                 let mut current = self.current.write_locked();
                 // A renewal may have been faster.
@@ -387,11 +387,23 @@ impl Inner {
         Err(OAuthFault::unusable(why))
     }
 
+    /// The login that is stored under this key. A file that was put there from elsewhere may be the login of another server,
+    /// or of another caller: its tokens are for them alone.
+    async fn read(&self, store: &TokenStore) -> Result<Option<StoredLogin>, OAuthFault> {
+        let stored = store.read(&self.key, &self.secrets).await?;
+        let (server, owner) = (self.server.as_str(), self.options.owner.as_deref());
+        if stored.as_ref().is_some_and(|login| !login.is_of(server, owner)) {
+            tracing::warn!("what is stored as the login at {} is another one: it is not used", self.server);
+            return Ok(None);
+        }
+        Ok(stored)
+    }
+
     /// The login that is stored now.
     pub(super) async fn stored(&self) -> Result<Option<StoredLogin>, OAuthFault> {
         self.must_not_be_withheld()?;
         match &self.options.store {
-            Some(store) => store.read(&self.key, &self.secrets).await,
+            Some(store) => self.read(store).await,
             None => Ok(None),
         }
     }

@@ -111,6 +111,11 @@ impl StoredLogin {
         now >= self.obtained_at && self.expires_at.is_none_or(|end| now.saturating_add(GOOD) <= end)
     }
 
+    /// True if it is the login of this caller at this server.
+    pub(in crate::oauth) fn is_of(&self, server: &str, owner: Option<&str>) -> bool {
+        self.server == server && self.owner.as_deref() == owner
+    }
+
     /// True when both hold the same access token.
     pub(in crate::oauth) fn has_access_of(&self, other: &StoredLogin) -> bool {
         self.access.expose() == other.access.expose()

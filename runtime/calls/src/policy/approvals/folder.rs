@@ -41,8 +41,27 @@ impl ApprovalFolder {
             if path.extension().and_then(|kind| kind.to_str()) != Some("question") {
                 continue;
             }
-            let text = files::read_text(&path).ok();
-            match text.and_then(|text| serde_json::from_str::<WaitingQuestion>(&text).ok()) {
+            let text = match files::read_text(&path) {
+                Ok(text) => text,
+                // It was answered or has expired a moment ago, or is a folder.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
+                {
+                    continue;
+                }
+                // It is none of ours.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
+                {
+                    remove(&path);
+                    continue;
+                }
+                // It can be read at another time, such as when files can be opened again.
+                Err(error) => {
+                    return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
+                }
+            };
+            match serde_json::from_str::<WaitingQuestion>(&text).ok() {
                 Some(question) if path.file_stem().is_none_or(|id| id != &*question.id) => remove(&path),
                 Some(question) if question.until >= now() => waiting.push(question),
                 Some(_) | None => remove(&path),
@@ -63,7 +82,10 @@ impl ApprovalFolder {
         let (path, new) = (self.file(&answer.id, "answer"), format!(".{:016x}.new", files::random()));
         let new = self.folder.join(new);
         files::replace(&new, &serde_json::to_vec(answer)?, LinkRule::Replace, FileAccess::Private)?;
-        // Of answers at the same time one gets the name.
+        // Of answers at the same time one gets the name. One that says nothing is no answer.
+        if files::read(&path).is_ok_and(|there| AnswerText::read(&there, &answer.id).is_none()) {
+            remove(&path);
+        }
         let named = files::give_name(&new, &path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => io::Error::new(error.kind(), "it is answered already"),
             _ => error,
@@ -85,8 +107,8 @@ impl ApprovalFolder {
     /// The answer to a question, if there is one.
     pub(super) async fn read_answer(&self, id: &str) -> Option<AnswerText> {
         let (path, id) = (self.file(id, "answer"), id.to_owned());
-        let read = self.blocking(TaskOwner::Run, move |_| files::read_text(&path)).await;
-        serde_json::from_str::<AnswerText>(&read.ok()?).ok().filter(|answer| answer.id == id)
+        let read = self.blocking(TaskOwner::Run, move |_| files::read(&path)).await;
+        AnswerText::read(&read.ok()?, &id)
     }
 
     /// Removes a question and its answer.

@@ -78,6 +78,13 @@ pub(super) struct AnswerText {
     pub(super) given: u64,
 }
 
+impl AnswerText {
+    /// Reads the stored answer to the question with this id; `None` for something else.
+    pub(super) fn read(stored: &[u8], id: &str) -> Option<AnswerText> {
+        serde_json::from_slice::<AnswerText>(stored).ok().filter(|answer| answer.id == id)
+    }
+}
+
 /// Seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

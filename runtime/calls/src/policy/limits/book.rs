@@ -70,6 +70,17 @@ impl Uses {
 struct Book(BTreeMap<String, Uses>);
 
 impl Book {
+    /// Reads what was stored. Amounts below zero and windows without length would make room that is not there.
+    fn read(stored: &[u8]) -> Result<Book, String> {
+        let book: Book = serde_json::from_slice(stored).map_err(|error| error.to_string())?;
+        let is_wrong =
+            |Uses { window, uses }: &Uses| *window == 0 || uses.iter().any(|(_, amount)| *amount < 0);
+        match book.0.values().any(is_wrong) {
+            true => Err("an amount is below zero, or a window has no length".to_owned()),
+            false => Ok(book),
+        }
+    }
+
     /// Removes what is older than its window.
     fn expire(&mut self, now: u64) {
         self.0.retain(|_, known| {
@@ -182,13 +193,14 @@ impl LimitBook {
     ) -> Result<(), LimitRefusal> {
         check(&mut self.memory.locked(), local, milliseconds())?;
         let add = |stored: Option<&[u8]>| {
-            let unreadable = |error: serde_json::Error| LimitRefusal::Unknown(error.to_string());
-            let mut book: Book =
-                stored.map_or_else(|| Ok(Book::default()), serde_json::from_slice).map_err(unreadable)?;
+            let damaged = |why: String| {
+                LimitRefusal::Unknown(format!("the value {KEY:?} of the database is damaged ({why})"))
+            };
+            let mut book = stored.map_or_else(|| Ok(Book::default()), Book::read).map_err(damaged)?;
             let now = milliseconds();
             check(&mut book, shared, now)?;
             book.add(shared, now);
-            Ok((serde_json::to_vec(&book).map_err(unreadable)?, ()))
+            Ok((serde_json::to_vec(&book).map_err(|error| damaged(error.to_string()))?, ()))
         };
         let unknown = |error: StoreError| LimitRefusal::Unknown(error.to_string());
         nodes.change(KEY, add).await.map_err(unknown)??;
@@ -245,15 +257,24 @@ impl BookFile {
     }
 
     fn read(&self) -> io::Result<Book> {
-        match files::read_text(&self.path) {
-            Ok(text) => Ok(serde_json::from_str(&text)?),
+        match files::read(&self.path) {
+            Ok(text) => Book::read(&text).map_err(|why| {
+                let hint = "put a copy of it in its place, or remove it to count from zero";
+                io::Error::other(format!("{} is damaged ({why}); {hint}", self.path.display()))
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Book::default()),
-            Err(error) => Err(error),
+            Err(error) => Err(self.named(&error)),
         }
     }
 
     fn write(&self, book: &Book) -> io::Result<()> {
-        files::replace(&self.path, &serde_json::to_vec(book)?, LinkRule::Replace, FileAccess::Private)
+        let written =
+            files::replace(&self.path, &serde_json::to_vec(book)?, LinkRule::Replace, FileAccess::Private);
+        written.map_err(|error| self.named(&error))
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
 

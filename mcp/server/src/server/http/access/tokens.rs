@@ -63,8 +63,28 @@ struct TokenTable {
 /// # Errors
 /// What is wrong with it, in a line.
 pub fn read(path: &Path) -> Result<Vec<TokenGrant>, String> {
-    let text = ptc_base::files::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    parse(&text).map_err(|wrong| format!("{}: {wrong}", path.display()))
+    let named = |wrong: String| format!("{}: {wrong}", path.display());
+    let text = ptc_base::files::read_text(path).map_err(|error| named(error.to_string()))?;
+    parse(&text).map_err(named)
+}
+
+/// Reads a file of tokens when the server starts: then all that is stored for other tokens is removed. So a file without any
+/// text, which is more likely a damaged one, is refused.
+///
+/// # Errors
+/// As [`read`]; it is empty.
+pub fn read_first(path: &Path) -> Result<Vec<TokenGrant>, String> {
+    let grants = read(path)?;
+    let is_empty =
+        grants.is_empty() && std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
+    match is_empty {
+        true => Err(format!(
+            "{}: it is empty, and what is stored for its tokens would be removed; put a copy of it in its place, or \
+             write a comment in it if there are no tokens",
+            path.display()
+        )),
+        false => Ok(grants),
+    }
 }
 
 fn parse(text: &str) -> Result<Vec<TokenGrant>, String> {
@@ -142,5 +162,14 @@ mod tests {
         assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nmax_concurent = 1")).contains("max_concurent"));
         assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nservers = \"x\"")).contains("servers"));
         assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nmax_concurrent = 0")).contains("nonzero"));
+    }
+
+    /// All tasks of tokens that are gone are removed at the start.
+    #[test]
+    fn a_server_does_not_start_with_an_empty_file() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert!(read_first(file.path()).expect_err("empty").contains("write a comment in it"));
+        std::io::Write::write_all(&mut file.as_file(), b"# none\n").expect("written");
+        assert_eq!(read_first(file.path()), Ok(Vec::new()));
     }
 }

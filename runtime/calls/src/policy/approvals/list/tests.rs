@@ -90,3 +90,31 @@ async fn a_file_counts_for_the_id_in_its_name_alone() {
     files::replace(&named, &text, LinkRule::Replace, FileAccess::Private).unwrap();
     assert_eq!(list.waiting().await.unwrap(), [one]);
 }
+
+/// The process may have no descriptor to spare just now. Then the question still waits.
+#[tokio::test]
+async fn a_question_that_cannot_be_read_for_a_moment_stays() {
+    let (home, [list, _]) = lists();
+    list.list(&question("a")).await.unwrap();
+    // Nothing can read a link to itself.
+    let path = home.path().join("approvals/b.question");
+    std::os::unix::fs::symlink("b.question", &path).unwrap();
+    let why = list.waiting().await.unwrap_err().to_string();
+    assert!(why.contains("b.question") && std::fs::symlink_metadata(&path).is_ok(), "{why}");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(list.waiting().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_is_replaced() {
+    let (home, [list, _]) = lists();
+    let asked = question("a");
+    list.list(&asked).await.unwrap();
+    let path = home.path().join("approvals/a.answer");
+    for damaged in ["", "garbage", "{\"id\": \"b\"}"] {
+        files::replace(&path, damaged.as_bytes(), LinkRule::Replace, FileAccess::Private).unwrap();
+        list.answer(&asked, ApprovalChoice::Approve, "me").await.unwrap();
+        assert!(list.read_answer("a").await.is_some());
+    }
+    assert!(list.answer(&asked, ApprovalChoice::Deny, "me").await.is_err());
+}

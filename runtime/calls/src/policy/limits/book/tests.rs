@@ -149,3 +149,30 @@ async fn nodes_with_one_store_count_exactly() {
     assert_eq!(taken.iter().map(|(shared, _)| shared).sum::<usize>(), 50);
     assert!(taken.iter().all(|(_, own)| *own == 10), "{taken:?}");
 }
+
+#[tokio::test]
+async fn a_damaged_file_is_named_and_never_makes_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("limits");
+    let calls = limit("calls <= 2 per day");
+    let book = LimitBook::new(None, Some(state.clone()));
+    book.take(vec![used(&calls, "{}")]).await.unwrap();
+    let file = state.join(FILE);
+    let well = files::read_text(&file).unwrap();
+    let write = |text: &str| files::replace(&file, text.as_bytes(), LinkRule::Replace, FileAccess::Private);
+    let negative = well.replace(",1]", ",-9]");
+    let endless = well.replace("\"window\":86400000", "\"window\":0");
+    assert!(negative != well && endless != well, "{well}");
+    for text in ["", &well[..well.len() / 2], "\u{feff}{}", "[]", &negative, &endless] {
+        write(text).unwrap();
+        let Err(LimitRefusal::Unknown(why)) = book.take(vec![used(&calls, "{}")]).await else {
+            panic!("{text}")
+        };
+        assert!(
+            why.contains(&*file.to_string_lossy()) && why.contains("remove it to count from zero"),
+            "{why}"
+        );
+    }
+    write(&well).unwrap();
+    assert_eq!(book.take(vec![used(&calls, "{}")]).await, Ok(()));
+}
