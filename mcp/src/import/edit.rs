@@ -3,7 +3,7 @@
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObjectProp, CstRootNode};
 use ptc_upstream::config::{json_options, read_json};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 /// A JSON file, perhaps with comments and trailing commas.
@@ -29,6 +29,17 @@ impl JsonFile {
     /// True if the file has this key at the top level.
     pub fn has(&self, key: &str) -> bool {
         self.root.object_value().is_some_and(|object| object.get(key).is_some())
+    }
+
+    /// A key at the top level, or of an entry, that is there twice: readers take the last one, and an edit changes the first.
+    pub fn doubled(&self) -> Option<String> {
+        let root = self.root.object_value()?;
+        let lists = root.properties().into_iter().filter_map(|property| property.object_value());
+        std::iter::once(root.clone()).chain(lists).find_map(|object| {
+            let mut seen = HashSet::new();
+            let names = object.properties().into_iter().filter_map(|property| name_of(&property));
+            names.into_iter().find(|name| !seen.insert(name.clone()))
+        })
     }
 
     /// The entries below a key, by name. In a list these are its objects with a name.
@@ -72,11 +83,10 @@ impl JsonFile {
     pub fn set_all(&mut self, key: &str, all: &Map<String, Value>) -> Result<(), String> {
         let object = self.root.object_value_or_set();
         let entries = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
-        let name = |property: &CstObjectProp| property.name().and_then(|name| name.decoded_value().ok());
         let there: HashMap<String, CstObjectProp> = entries
             .properties()
             .into_iter()
-            .filter_map(|property| Some((name(&property)?, property)))
+            .filter_map(|property| Some((name_of(&property)?, property)))
             .collect();
         let (old, new): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| there.contains_key(*name));
         for (name, entry) in old {
@@ -129,6 +139,10 @@ impl JsonFile {
     }
 }
 
+fn name_of(property: &CstObjectProp) -> Option<String> {
+    property.name()?.decoded_value().ok()
+}
+
 /// Up to this number, entries are appended one by one.
 const FEW: usize = 64;
 
@@ -175,6 +189,20 @@ mod tests {
         assert!(file.remove("mcpServers", "b") && !file.remove("mcpServers", "b"));
         let names: Vec<String> = file.entries("mcpServers").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a"]);
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_found() {
+        let doubled = |text: &str| JsonFile::read(text).unwrap().doubled();
+        assert_eq!(
+            doubled("{\"mcpServers\": {\"a\": {}, \"b\": {}, \"\\u0061\": {}}}").as_deref(),
+            Some("a")
+        );
+        assert_eq!(
+            doubled("{\"mcpServers\": {}, \"servers\": {}, \"mcpServers\": {}}").as_deref(),
+            Some("mcpServers")
+        );
+        assert_eq!(doubled("{\"mcpServers\": {\"a\": {\"env\": {}}, \"env\": {}}, \"a\": []}"), None);
     }
 
     #[test]

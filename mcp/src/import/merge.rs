@@ -59,12 +59,13 @@ pub struct Import {
 }
 
 impl Import {
-    /// Reads the files of these hosts, and merges their entries with those that we already have.
+    /// Reads the files of these hosts, and merges their entries with those that we already have. `read` gives the text of a
+    /// file, `None` where there is none, or why it cannot be read.
     pub fn collect(
         hosts: &[Host],
         places: &HostFolders,
         there: Map<String, Value>,
-        read: impl Fn(&Path) -> Option<String>,
+        read: impl Fn(&Path) -> Result<Option<String>, String>,
     ) -> Import {
         let mut import = Import::default();
         for (name, entry) in &there {
@@ -73,11 +74,16 @@ impl Import {
         import.there = there;
         for &host in hosts {
             let format = host.format();
-            let switches = Switches::read(host, places, &read);
+            let switches = Switches::read(host, places, |path| read(path).ok().flatten());
             for HostFile { path, of_project } in host.files(places) {
-                let Some(text) = read(&path) else { continue };
+                let text = match read(&path) {
+                    Ok(Some(text)) => Ok(text),
+                    Ok(None) => continue,
+                    Err(why) => Err(why),
+                };
                 let base = of_project.then_some(&*places.project);
-                let servers = source::read(&text, format, &places.project).map(|found| {
+                let found = text.and_then(|text| source::read(&text, format, &places.project));
+                let servers = found.map(|found| {
                     let add = |(name, entry): (&String, &Value)| {
                         let converted = convert(entry, host, places, base).map(|mut converted| {
                             switches.apply(name, of_project, &mut converted);
@@ -169,7 +175,7 @@ mod tests {
             _ => None,
         }
         };
-        let import = Import::collect(&Host::ALL, &places, Map::new(), read);
+        let import = Import::collect(&Host::ALL, &places, Map::new(), |path| Ok(read(path)));
         assert_eq!(
             import.document(),
             json!({ "mcpServers": {

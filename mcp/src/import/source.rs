@@ -2,9 +2,24 @@
 //! Desktop (JSON, TOML or YAML).
 
 use super::hosts::{Format, Syntax};
+use ptc_base::files;
 use ptc_upstream::config::read_json;
 use serde_json::{Map, Value};
+use std::io::ErrorKind;
 use std::path::Path;
+
+/// The text of a file, if it is there.
+///
+/// # Errors
+/// It cannot be read: it is not UTF-8, no plain file, or the file system refuses.
+pub fn text_of(path: &Path) -> Result<Option<String>, String> {
+    match files::read_text(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err("it is no text in UTF-8".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
 
 /// Parses a whole file.
 ///

@@ -158,7 +158,7 @@ mod tests {
         let read = |path: &Path| {
             files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).into())
         };
-        let import = Import::collect(&[host], &places, Map::new(), read);
+        let import = Import::collect(&[host], &places, Map::new(), |path| Ok(read(path)));
         let found = import.files.iter().flat_map(|file| file.servers.as_ref().expect("servers"));
         let notes = found.map(|found| found.notes.len()).sum();
         (import.servers.into(), notes)

@@ -71,6 +71,23 @@ fn each_hosts_file_is_imported_and_works() {
 }
 
 #[test]
+fn a_hosts_file_that_cannot_be_read_is_reported() {
+    let home = tempfile::tempdir().expect("temporary folder");
+    let home = home.path();
+    std::fs::create_dir_all(home.join("project")).expect("a folder");
+    let file = home.join(".cursor/mcp.json");
+    write(&file, "");
+    let utf_16: Vec<u8> =
+        "{\"mcpServers\": {}}".encode_utf16().flat_map(u16::to_le_bytes).chain([0xFF]).collect();
+    std::fs::write(&file, utf_16).expect("written");
+    let output = at(home, &["config", "import", "--from", "cursor"]);
+    assert!(stdout(&output).contains("no text in UTF-8"), "{}{}", stdout(&output), stderr(&output));
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::create_dir(&file).expect("a folder");
+    assert!(stdout(&at(home, &["config", "import", "--from", "cursor"])).contains("directory"));
+}
+
+#[test]
 fn an_import_adds_to_what_is_there_and_keeps_its_comments() {
     let home = tempfile::tempdir().expect("temporary folder");
     let home = home.path();

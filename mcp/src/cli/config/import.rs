@@ -5,7 +5,7 @@ use super::target::Target;
 use crate::cli::OutputFormat;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
-use ptc_base::files;
+use crate::import::source;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::style::Style;
@@ -51,8 +51,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let mut target = Target::read(path, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may also be a source; when it is replaced, it must be read first.
-    let read = |path: &Path| files::read_text(path).ok();
-    let import = Import::collect(&hosts, &places, target.entries(), read);
+    let import = Import::collect(&hosts, &places, target.entries(), source::text_of);
     // The report on the terminal is redacted; the file is not.
     for secret in import.secrets() {
         // `ptc doctor` reports secrets that cannot be redacted.

@@ -5,6 +5,7 @@ use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{Host, HostFolders, Syntax};
 use crate::import::merge::{Fate, Import};
+use crate::import::source;
 use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, LinkRule};
 use ptc_server::console::exit::Abort;
@@ -28,7 +29,7 @@ impl OwnServers {
     /// Those in this file of a client, compared with the configuration of `ptc`.
     pub(super) fn find(client: Host, path: &Path, places: &HostFolders, target: &Target) -> OwnServers {
         let there = target.entries();
-        let read = |file: &Path| if file == path { files::read_text(file).ok() } else { None };
+        let read = |file: &Path| if file == path { source::text_of(file) } else { Ok(None) };
         let import = Import::collect(&[client], places, there.clone(), read);
         for secret in import.secrets() {
             // `ptc doctor` reports secrets that cannot be redacted.

@@ -78,6 +78,12 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
+        if let Some(name) = file.doubled() {
+            let path = path.display();
+            return Err(Abort::usage(format!(
+                "{path} has {name:?} twice, and the last one counts; remove one by hand"
+            )));
+        }
         Ok(Target { path, file, links, _lock: lock })
     }
 

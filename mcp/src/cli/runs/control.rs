@@ -221,6 +221,7 @@ mod tests {
         let socket = Socket::listen(folder.path()).unwrap();
         let server = async {
             let (mut stream, _) = socket.listener.accept().await.unwrap();
+            BufReader::new(&mut stream).read_line(&mut String::new()).await.unwrap();
             stream.write_all(b"\n{\"text\": \"none\"}\n").await.unwrap();
         };
         let (reply, ()) = tokio::join!(ask(folder.path(), &Request::List), server);
