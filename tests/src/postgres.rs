@@ -1,7 +1,12 @@
 //! A PostgreSQL server for a test, where PostgreSQL is installed: CI does not have it.
 
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A database in a folder, on a socket in it.
 #[derive(Debug)]
@@ -64,9 +69,97 @@ impl Database {
 
     /// Its address.
     pub fn url(&self) -> String {
-        let folder = self.folder.path().display().to_string().replace('/', "%2F");
-        format!("postgres://ptc@{folder}/postgres")
+        url_of(self.folder.path())
     }
+
+    /// What a statement gives, as text.
+    pub fn query(&self, statement: &str) -> String {
+        let mut psql = Command::new("psql");
+        psql.arg(self.url()).args(["--tuples-only", "--no-align", "--command", statement]);
+        let output = psql.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+/// Name of the socket of a database in its folder.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// Another way to a database, which can be slow, or closed.
+#[derive(Debug)]
+pub struct Way {
+    folder: tempfile::TempDir,
+    /// Milliseconds that each piece takes.
+    delay: Arc<AtomicU64>,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl Way {
+    /// A new way to a database. Its threads end with the process.
+    pub fn to(database: &Database) -> Way {
+        let folder = tempfile::Builder::new().prefix("way").tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
+        let target = database.folder.path().join(SOCKET);
+        let (delay, is_closed) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (slow, closed) = (delay.clone(), is_closed.clone());
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = UnixStream::connect(&target) else { continue };
+                if closed.load(Ordering::Acquire) {
+                    continue;
+                }
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let (slow, closed) = (slow.clone(), closed.clone());
+                    std::thread::spawn(move || pass_on(from, to, &slow, &closed));
+                }
+            }
+        });
+        Way { folder, delay, is_closed }
+    }
+
+    /// The address of the database on this way.
+    pub fn url(&self) -> String {
+        url_of(self.folder.path())
+    }
+
+    /// Sets how long each piece takes.
+    pub fn set_delay(&self, delay: Duration) {
+        self.delay.store(u64::try_from(delay.as_millis()).unwrap(), Ordering::Release);
+    }
+
+    /// Closes the way, with its connections, or opens it again.
+    pub fn set_closed(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::Release);
+    }
+}
+
+/// Passes on what comes from one end to the other, until one of them or the way is closed.
+fn pass_on(mut from: UnixStream, mut to: UnixStream, delay: &AtomicU64, is_closed: &AtomicBool) {
+    let mut piece = vec![0; 1 << 16];
+    let _ = from.set_read_timeout(Some(Duration::from_millis(10)));
+    while !is_closed.load(Ordering::Acquire) {
+        match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(bytes) => {
+                std::thread::sleep(Duration::from_millis(delay.load(Ordering::Acquire)));
+                if is_closed.load(Ordering::Acquire) || to.write_all(&piece[..bytes]).is_err() {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+    }
+    for end in [from, to] {
+        let _ = end.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// The address of a database whose socket is in this folder.
+fn url_of(folder: &Path) -> String {
+    let folder = folder.display().to_string().replace('/', "%2F");
+    format!("postgres://ptc@{folder}/postgres")
 }
 
 /// The processes that this one has started.

@@ -166,6 +166,13 @@ impl<T: Owned> OwnedTable<T> {
         state.remove(id)
     }
 
+    /// Removes an entry of this owner if this is true for it. Its id is not remembered.
+    pub(crate) fn remove_if(&self, owner: CallOwner, id: &str, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
+        let mut state = self.lock();
+        state.entries.get(id).filter(|entry| entry.owner == owner && is_it(&entry.value))?;
+        state.entries.remove(id).map(|entry| entry.value)
+    }
+
     /// Removes the entry of this owner with the least key, of those that have one.
     pub(crate) fn remove_least<K: Ord>(&self, owner: CallOwner, key: impl Fn(&T) -> Option<K>) -> Option<T> {
         let mut state = self.lock();

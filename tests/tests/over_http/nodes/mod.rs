@@ -3,5 +3,7 @@
 
 mod lost_parts;
 mod no_token;
+mod session_tools;
+mod sessions_at_once;
 mod standing_still;
 mod strangers;

@@ -2,9 +2,10 @@
 //! there.
 
 use super::arguments::Fields;
+use super::changes::SessionLog;
 use super::fault::{SessionFault, SessionReason};
-use super::stored::SessionLog;
 use super::table::{OpenSession, SessionTable};
+use super::turn::Turn;
 use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
@@ -85,35 +86,39 @@ impl SessionEval {
     fn start(&self, owner: CallOwner, id: &str) -> Result<EvalStart, SessionFault> {
         let table = self.table.clone();
         match table.find(owner, id) {
-            Ok(session) if session.log().is_none_or(SessionLog::is_current) => {
+            Ok(session) if session.log().is_none() => {
                 match (session.session().acquire(), session.session().acquire_after_cancel()) {
-                    (Ok(permit), _) => Ok(EvalStart::Now(session, permit)),
+                    (Ok(permit), _) => Ok(EvalStart::Now((session, permit, None))),
                     // A client may send the next program right after it cancels one, so the call waits for the
                     // cancelled program's end.
                     (Err(SessionBusy), Some(later)) => {
-                        Ok(EvalStart::Later(Box::pin(async move { Ok((session, later.await)) })))
+                        Ok(EvalStart::Later(Box::pin(async move { Ok((session, later.await, None)) })))
                     }
                     (Err(SessionBusy), None) => Err(SessionFault::busy(session.id())),
                 }
             }
             Err(fault) if table.durable().is_none() => Err(fault),
+            Ok(session)
+                if session.log().is_some_and(SessionLog::is_current)
+                    && let Some(turn) = session.try_turn() =>
+            {
+                permitted(session, Some(turn)).map(EvalStart::Now)
+            }
             Ok(_) | Err(_) => {
                 let id = id.to_owned();
                 Ok(EvalStart::Later(Box::pin(async move {
-                    let cancelled = table.find(owner, &id).ok();
-                    if let Some(later) =
-                        cancelled.and_then(|session| session.session().acquire_after_cancel())
-                    {
-                        drop(later.await);
-                    }
-                    let session = table.reopen(owner, &id).await?;
-                    let permit = session.session().acquire();
-                    let permit = permit.map_err(|SessionBusy| SessionFault::busy(session.id()))?;
-                    Ok((session, permit))
+                    let (session, turn) = table.take_turn(owner, &id).await?;
+                    permitted(session, turn)
                 })))
             }
         }
     }
+}
+
+/// A session with the turn in it, and with the permit for a program.
+fn permitted(session: Arc<OpenSession>, turn: Option<Turn>) -> Result<Permitted, SessionFault> {
+    let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+    Ok((session, permit, turn))
 }
 
 fn checked_context(context: &Value, most: u64) -> Result<String, SessionFault> {
@@ -177,7 +182,7 @@ impl Tool for SessionEval {
         };
         run_options(call.profile, schema.as_ref(), &mut options);
         let (table, call) = (self.table.clone(), call.clone());
-        let begin = move |session: Arc<OpenSession>, permit: SessionPermit, reporter: Box<dyn Reporter>| {
+        let begin = move |(session, permit, turn): Permitted, reporter: Box<dyn Reporter>| {
             session.touch();
             let accept = schema.clone().map(|schema| -> Accept {
                 Box::new(move |answer| {
@@ -190,8 +195,9 @@ impl Tool for SessionEval {
                 program: program.clone(),
                 attempt: session.session().contents(|contents| contents.attempts) + 1,
             });
-            let journal = session.log().map(|_| Arc::new(RunJournal::collecting()));
-            let options = RunOptions { client: reporter.caller(), journal: journal.clone(), ..options };
+            let turn = turn.map(|turn| (turn, Arc::new(RunJournal::collecting())));
+            let journal = turn.as_ref().map(|(_, journal)| journal.clone());
+            let options = RunOptions { client: reporter.caller(), journal, ..options };
             let owner = call.owner;
             let ended = move |session: &OpenSession, reporter: Box<dyn Reporter>, outcome: Outcome| {
                 let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
@@ -207,21 +213,22 @@ impl Tool for SessionEval {
                 (answer.log, answer.summary.turn) = (log, turn);
                 reporter.ended(&answer);
             };
-            let watcher = match journal {
+            let watcher = match turn {
                 None => follow(reporter, move |reporter, outcome| {
                     session.touch();
                     ended(&session, reporter, outcome);
                 }),
-                Some(journal) => {
-                    let (done, is_done) = oneshot::channel();
+                Some((turn, journal)) => {
+                    turn.begin_program();
+                    let (done, is_done) = oneshot::channel::<(Turn, Box<dyn Reporter>, Outcome)>();
                     let stored = session.clone();
                     tasks::spawn(TaskOwner::Run, async move {
-                        let Ok((reporter, outcome)) = is_done.await else { return };
+                        let Ok((_turn, reporter, outcome)) = is_done.await else { return };
                         match stored.store().await {
                             Ok(()) => ended(&stored, reporter, outcome),
                             Err(fault) => {
                                 // The next call finds it as it was stored.
-                                table.drop_from_memory(owner, stored.id());
+                                table.drop_from_memory(owner, &stored);
                                 reporter.ended(&refused(&fault));
                             }
                         }
@@ -232,8 +239,9 @@ impl Tool for SessionEval {
                             true => session.add_program(&journal),
                             false => session.add_answers(),
                         }
+                        turn.end_program();
                         // Without a receiver the process ends.
-                        let _ = done.send((reporter, outcome));
+                        let _ = done.send((turn, reporter, outcome));
                     })
                 }
             };
@@ -241,18 +249,18 @@ impl Tool for SessionEval {
         };
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             match start {
-                EvalStart::Now(session, permit) => {
-                    let submitted = begin(session, permit, reporter);
+                EvalStart::Now(permitted) => {
+                    let submitted = begin(permitted, reporter);
                     Box::new(move || submitted.cancel())
                 }
                 EvalStart::Later(start) => {
                     let (cancel, cancelled) = oneshot::channel::<()>();
                     tasks::spawn(TaskOwner::Run, async move {
-                        let (session, permit) = match start.await {
+                        let permitted = match start.await {
                             Ok(started) => started,
                             Err(fault) => return reporter.ended(&refused(&fault)),
                         };
-                        let submitted = begin(session, permit, reporter);
+                        let submitted = begin(permitted, reporter);
                         // A sender that is dropped without a message means that the call is over.
                         if cancelled.await.is_ok() {
                             submitted.cancel();
@@ -269,13 +277,13 @@ impl Tool for SessionEval {
 
 /// When a program may begin.
 enum EvalStart {
-    Now(Arc<OpenSession>, SessionPermit),
+    Now(Permitted),
     /// Once the cancelled program has ended, or the session is restored.
     Later(Pin<Box<dyn Future<Output = Result<Permitted, SessionFault>> + Send>>),
 }
 
-/// A session in which a program may begin.
-type Permitted = (Arc<OpenSession>, SessionPermit);
+/// A session in which a program may begin, with the turn in it if it is stored.
+type Permitted = (Arc<OpenSession>, SessionPermit, Option<Turn>);
 
 /// Facts about a program for the log, apart from its end.
 struct PendingLogEntry {

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! - `table`: the open sessions with their owners, quotas and expiry; `stored`: sessions in the state of the server.
+//! - `table`: the open sessions with their owners, quotas and expiry.
+//! - `stored`: sessions in the state of the server. `changes`: the log of one; `turn`: who may add to it.
 //! - `eval`: a program in a session. `view`: the contents of a session, for answers.
 //! - `preludes`: preludes of sessions, from the store.
 //! - `simple`: the tools that run no program.
@@ -10,12 +11,14 @@
 //! - here: the list of the tools, and the form of their answers.
 
 mod arguments;
+mod changes;
 mod eval;
 pub mod fault;
 mod preludes;
 mod simple;
 mod stored;
 mod table;
+mod turn;
 mod view;
 
 pub use eval::SessionEval;

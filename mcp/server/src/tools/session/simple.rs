@@ -2,10 +2,11 @@
 //! preludes (Lisp libraries).
 
 use super::arguments::Fields;
+use super::changes::SessionLog;
 use super::fault::SessionFault;
 use super::preludes::RequestedPreludes;
-use super::stored::SessionLog;
-use super::table::{Closed, SessionTable, Unreported};
+use super::table::{Closed, OpenSession, SessionTable, Unreported};
+use super::turn::Turn;
 use super::{SESSION_ID, data_answer, ok, refused, view};
 use crate::protocol::params::Params;
 use crate::redact;
@@ -13,7 +14,7 @@ use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations};
 use ptc_base::secrets::Cut;
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
-use ptc_engine::session::{Bindings, Forget, SessionBusy, SessionEnd};
+use ptc_engine::session::{Bindings, Forget, SessionBusy, SessionEnd, SessionPermit};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
@@ -226,7 +227,7 @@ impl BoundTool {
         self.table.durable().is_some()
             && match self.tool {
                 SimpleTool::Start => false,
-                SimpleTool::List | SimpleTool::Close => true,
+                SimpleTool::List | SimpleTool::Close | SimpleTool::Forget => true,
                 _ => fields.session_id().is_ok_and(is_behind),
             }
     }
@@ -242,6 +243,10 @@ impl BoundTool {
                     (SimpleTool::Close, Ok(id)) => {
                         return tool.close_stored(owner, id, &fields, reporter).await;
                     }
+                    (SimpleTool::Forget, Ok(id)) => match tool.table.take_turn(owner, id).await {
+                        Ok(with_turn) => return tool.forget_stored(owner, with_turn, &fields, reporter),
+                        Err(fault) => Err(fault),
+                    },
                     (_, Ok(id)) => tool.table.reopen(owner, id).await.map(drop),
                     (_, Err(fault)) => Err(fault),
                 };
@@ -345,44 +350,61 @@ impl BoundTool {
         })))
     }
 
+    /// Forgets parts of a session that is stored nowhere.
     fn forget(&self, owner: CallOwner, fields: &Fields) -> Result<Job, SessionFault> {
         let session = self.table.find(owner, fields.session_id()?)?;
-        let names = fields.texts("bindings")?.unwrap_or_default();
-        let cleared = fields.texts("clear")?.unwrap_or_default();
-        if cleared.iter().any(|what| !CLEARED.contains(&what.as_str())) {
-            return Err(SessionFault::arguments("invalid clear target"));
-        }
-        let clears = |what: &str| cleared.iter().any(|cleared| cleared == what);
-        let forget = Forget {
-            bindings: if clears("memory") { Bindings::All } else { Bindings::Named(names) },
-            history: clears("history"),
-            prints: clears("prints"),
-            calls: clears("tool_calls") || clears("upstream_calls"),
-        };
-        let turn = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
-        session.touch();
-        let table = self.table.clone();
+        let forget = Forgotten::read(fields)?;
+        let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+        let tool = BoundTool { tool: self.tool, table: self.table.clone() };
         Ok(Job::new(0, move |reporter| -> Cancel {
-            // The permit is held, so nothing else is added meanwhile.
-            if let Some(log) = session.log() {
-                log.forgotten(&forget);
-            }
-            let (done, is_done) = oneshot::channel();
-            turn.forget(forget, move |gone| {
-                let _ = done.send(gone);
-            });
-            tasks::spawn(TaskOwner::Run, async move {
-                // A worker that ends takes the sessions with it.
-                let Ok(gone) = is_done.await else { return };
-                let stored = session.store().await;
-                if stored.is_err() {
-                    table.drop_from_memory(owner, session.id());
-                }
-                let answer = stored.map(|()| view::forgotten(&session, gone, cleared));
-                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
-            });
+            tool.forget_with(owner, (session, permit, None), forget, reporter);
             Box::new(|| {})
         }))
+    }
+
+    /// Forgets parts of a session in which this request has the turn.
+    fn forget_stored(
+        &self,
+        owner: CallOwner,
+        (session, turn): (Arc<OpenSession>, Option<Turn>),
+        fields: &Fields,
+        reporter: Box<dyn Reporter>,
+    ) {
+        let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()));
+        match permit.and_then(|permit| Ok((permit, Forgotten::read(fields)?))) {
+            Ok((permit, forget)) => self.forget_with(owner, (session, permit, turn), forget, reporter),
+            Err(fault) => reporter.ended(&refused(&fault)),
+        }
+    }
+
+    fn forget_with(
+        &self,
+        owner: CallOwner,
+        (session, permit, turn): (Arc<OpenSession>, SessionPermit, Option<Turn>),
+        Forgotten { forget, cleared }: Forgotten,
+        reporter: Box<dyn Reporter>,
+    ) {
+        session.touch();
+        if let Some(log) = session.log() {
+            log.forgotten(&forget);
+        }
+        let (done, is_done) = oneshot::channel();
+        permit.forget(forget, move |gone| {
+            let _ = done.send(gone);
+        });
+        let table = self.table.clone();
+        tasks::spawn(TaskOwner::Run, async move {
+            // Held until the change is stored.
+            let _turn = turn;
+            // A worker that ends takes the sessions with it.
+            let Ok(gone) = is_done.await else { return };
+            let stored = session.store().await;
+            if stored.is_err() {
+                table.drop_from_memory(owner, &session);
+            }
+            let answer = stored.map(|()| view::forgotten(&session, gone, cleared));
+            reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
+        });
     }
 
     /// Closes a session of this or another process, also one that cannot be restored.
@@ -409,6 +431,30 @@ impl BoundTool {
         let id = fields.session_id()?;
         let Closed = self.table.close(owner, id, SessionEnd::Closed)?;
         closed_answer(fields)
+    }
+}
+
+/// What a call of `lisp_session_forget` asks for.
+struct Forgotten {
+    forget: Forget,
+    cleared: Vec<String>,
+}
+
+impl Forgotten {
+    fn read(fields: &Fields) -> Result<Forgotten, SessionFault> {
+        let names = fields.texts("bindings")?.unwrap_or_default();
+        let cleared = fields.texts("clear")?.unwrap_or_default();
+        if cleared.iter().any(|what| !CLEARED.contains(&what.as_str())) {
+            return Err(SessionFault::arguments("invalid clear target"));
+        }
+        let clears = |what: &str| cleared.iter().any(|cleared| cleared == what);
+        let forget = Forget {
+            bindings: if clears("memory") { Bindings::All } else { Bindings::Named(names) },
+            history: clears("history"),
+            prints: clears("prints"),
+            calls: clears("tool_calls") || clears("upstream_calls"),
+        };
+        Ok(Forgotten { forget, cleared })
     }
 }
 

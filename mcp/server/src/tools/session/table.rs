@@ -2,9 +2,9 @@
 //! many sessions an owner may open and how long they live. A session ends by its age or when it is idle for too long;
 //! an owner is the holder of a token, or the client over standard input.
 
+use super::changes::SessionLog;
 use super::fault::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
-use super::stored::SessionLog;
 use super::view::SessionFacts;
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
@@ -244,10 +244,10 @@ impl SessionTable {
     }
 
     /// Ends a session in this process. What is stored of it stays.
-    pub(super) fn drop_from_memory(&self, owner: CallOwner, id: &str) {
-        if let Some(session) = self.open.remove(owner, id) {
-            session.session.close(SessionEnd::Closed);
-        }
+    pub(super) fn drop_from_memory(&self, owner: CallOwner, session: &Arc<OpenSession>) {
+        // Another request may have opened it again meanwhile.
+        self.open.remove_if(owner, &session.id, |present| Arc::ptr_eq(present, session));
+        session.session.close(SessionEnd::Closed);
     }
 
     /// Finds a session of this owner. Sessions of other owners do not exist for it.
