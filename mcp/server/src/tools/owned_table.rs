@@ -154,6 +154,14 @@ impl<T: Owned> OwnedTable<T> {
         state.entries.values().filter(|entry| entry.owner == owner).map(|entry| entry.value.clone()).collect()
     }
 
+    /// All entries, with their owners.
+    pub(crate) fn every(&self) -> Vec<(CallOwner, T)>
+    where
+        T: Clone,
+    {
+        self.lock().entries.values().map(|entry| (entry.owner, entry.value.clone())).collect()
+    }
+
     /// How many entries there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().entries.len()
@@ -173,13 +181,13 @@ impl<T: Owned> OwnedTable<T> {
         state.entries.remove(id).map(|entry| entry.value)
     }
 
-    /// Removes the entry of this owner with the least key, of those that have one.
-    pub(crate) fn remove_least<K: Ord>(&self, owner: CallOwner, key: impl Fn(&T) -> Option<K>) -> Option<T> {
+    /// Removes the entry with the least key, of those that have one. Its id is not remembered.
+    pub(crate) fn remove_least<K: Ord>(&self, key: impl Fn(CallOwner, &T) -> Option<K>) -> Option<T> {
         let mut state = self.lock();
-        let own = state.entries.iter().filter(|(_, entry)| entry.owner == owner);
-        let keyed = own.filter_map(|(id, entry)| Some((key(&entry.value)?, id)));
+        let keyed =
+            state.entries.iter().filter_map(|(id, entry)| Some((key(entry.owner, &entry.value)?, id)));
         let id = keyed.min_by(|one, other| one.0.cmp(&other.0)).map(|(_, id)| id.clone())?;
-        state.remove(&id)
+        state.entries.remove(&id).map(|entry| entry.value)
     }
 
     /// Removes all entries for which this is true.

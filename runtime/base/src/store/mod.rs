@@ -29,6 +29,9 @@ use tokio::sync::{OwnedMutexGuard, broadcast, watch};
 /// Most messages that a receiver may be behind. It loses older ones.
 const MESSAGES: usize = 4_096;
 
+/// What a receiver of messages gets where messages may have been lost. No process can send it.
+pub const MESSAGES_LOST: &str = "\0";
+
 /// A value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -172,7 +175,7 @@ pub trait Store: Send + Sync {
     async fn send(&self, message: &str) -> Result<(), StoreError>;
 
     /// A receiver of the messages that are sent from now on. It makes a lost connection again: call it now and then, as
-    /// nothing arrives while there is none.
+    /// nothing arrives while there is none. [`MESSAGES_LOST`] follows a loss.
     async fn messages(&self) -> Result<broadcast::Receiver<Arc<str>>, StoreError>;
 
     /// Waits for the exclusive right to a name.

@@ -5,5 +5,6 @@ mod lost_parts;
 mod no_token;
 mod session_tools;
 mod sessions_at_once;
+mod sessions_closed;
 mod standing_still;
 mod strangers;

@@ -57,19 +57,14 @@ pub(super) async fn answer(
         Method::POST => post(server, gate, holder, request).await,
         Method::GET => get(server, holder, request.headers()),
         Method::DELETE => match find_session(server, holder, request.headers()) {
-            Ok(session) => {
-                let (owner, name) = (session.owner.0, session.name().to_owned());
-                if let Some(nodes) = &server.nodes {
-                    // First, so that no node takes it in again.
-                    nodes.set_note(&name, SessionNote::closed(), server.sessions.age()).await;
+            Ok(session) => match server.close_at_all_nodes(&session).await {
+                Ok(()) => reply::empty(StatusCode::NO_CONTENT),
+                Err(_) => {
+                    let why = "the database does not answer, so the session goes on; close it again";
+                    let refused = reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why);
+                    reply::retry_after(refused, reply::SOON)
                 }
-                server.sessions.close(&session);
-                if let Some(nodes) = &server.nodes {
-                    let update = SessionUpdate::Closed;
-                    nodes.send(NodeMessage::Session { owner, session: name, update }).await;
-                }
-                reply::empty(StatusCode::NO_CONTENT)
-            }
+            },
             Err(response) => *response,
         },
         _ => {
@@ -175,7 +170,9 @@ async fn post(
         Answer::Done(response) => response,
         Answer::Stored { response, session, log } => {
             if let Some(nodes) = &server.nodes {
-                nodes.set_note(session.name(), SessionNote::logging(log), server.sessions.age()).await;
+                // It has said so if other nodes do not know.
+                let _ =
+                    nodes.set_note(session.name(), SessionNote::logging(log), server.sessions.age()).await;
                 nodes.send(NodeMessage::log(session.owner.0, session.name(), log)).await;
             }
             response

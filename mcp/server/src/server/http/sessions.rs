@@ -201,10 +201,16 @@ impl Sessions {
     /// Drops the session of an owner that has been idle for longest; false if all have requests. It is no end: any node can
     /// take it in again.
     fn make_room(&self, owner: CallOwner) -> bool {
-        let idle =
-            |session: &Arc<WebSession>| (Arc::strong_count(session) == 1).then(|| session.state().used);
-        let dropped = self.open.remove_least(owner, idle);
+        let idle = |whose, session: &Arc<WebSession>| {
+            (whose == owner && Arc::strong_count(session) == 1).then(|| session.state().used)
+        };
+        let dropped = self.open.remove_least(idle);
         dropped.inspect(|session| session.end(&*self.ended)).is_some()
+    }
+
+    /// All sessions of this node.
+    pub(super) fn every(&self) -> Vec<Arc<WebSession>> {
+        self.open.every().into_iter().map(|(_, session)| session).collect()
     }
 
     /// The session with this name, if this node has it.

@@ -191,7 +191,9 @@ impl ParkedCalls {
         let (owner, quota) = (call.owner, Quota { most: self.limits.most, most_of_owner });
         if let Err(Full::Quota { .. }) = self.calls.check_room(owner, quota) {
             // The ended run of this owner that has waited longest for its answer to be fetched.
-            drop(self.calls.remove_least(owner, |call| call.run.is_over().then_some(call.since)));
+            let over =
+                |whose, call: &ParkedCall| (whose == owner && call.run.is_over()).then_some(call.since);
+            drop(self.calls.remove_least(over));
         }
         match self.calls.insert((owner, &name), quota, self.limits.timeout, call) {
             Ok(()) => Ok(name),

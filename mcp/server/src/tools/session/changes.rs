@@ -6,7 +6,7 @@
 //! with the session in memory: the next request reads the log.
 
 use super::fault::SessionFault;
-use super::stored::{closed, remove, stored_session, unavailable};
+use super::stored::{closed, remove_until_done, stored_session, unavailable};
 use super::table::OpenSession;
 use super::turn::Turns;
 use ptc_base::sync::Locked;
@@ -17,6 +17,7 @@ use ptc_engine::Runtime;
 use ptc_engine::session::{Bindings, Forget, SessionBusy};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
@@ -53,6 +54,8 @@ pub(super) struct SessionLog {
     /// Held while changes are read or written, so that they stay in order.
     order: tokio::sync::Mutex<()>,
     turns: Arc<Turns>,
+    /// The session is stored: until then it is in the memory of this process alone.
+    is_begun: AtomicBool,
 }
 
 struct LogState {
@@ -112,6 +115,7 @@ impl SessionLog {
             state: Mutex::new(state),
             order: tokio::sync::Mutex::default(),
             turns: Arc::default(),
+            is_begun: AtomicBool::new(is_behind),
         }
     }
 
@@ -123,6 +127,11 @@ impl SessionLog {
     /// The turns in the session.
     pub(super) fn turns(&self) -> &Arc<Turns> {
         &self.turns
+    }
+
+    /// The session is stored from now on.
+    pub(super) fn set_begun(&self) {
+        self.is_begun.store(true, Ordering::Release);
     }
 
     /// True if this process has all changes.
@@ -256,7 +265,7 @@ impl SessionLog {
     /// Removes the session from the store, soon.
     pub(super) fn remove(&self) {
         let (runs, id) = (self.runs.clone(), self.id.clone());
-        tasks::spawn(TaskOwner::Process, async move { remove(&runs, &id).await });
+        tasks::spawn(TaskOwner::Process, async move { remove_until_done(&runs, &id).await });
     }
 
     /// Removes it when it was not used for long, unless another process may use it.
@@ -299,6 +308,11 @@ async fn forget_again(session: &OpenSession, text: &[u8]) -> Result<(), SessionF
 }
 
 impl OpenSession {
+    /// True if the session is stored.
+    pub(super) fn is_begun(&self) -> bool {
+        self.log().is_some_and(|log| log.is_begun.load(Ordering::Acquire))
+    }
+
     /// Adds a committed program to what is stored of the session.
     pub(super) fn add_program(&self, journal: &RunJournal) {
         let Some(log) = self.log() else { return };

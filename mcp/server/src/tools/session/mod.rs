@@ -4,6 +4,7 @@
 //!
 //! - `table`: the open sessions with their owners, quotas and expiry.
 //! - `stored`: sessions in the state of the server. `changes`: the log of one; `turn`: who may add to it.
+//!   `closing`: how one ends at all processes.
 //! - `eval`: a program in a session. `view`: the contents of a session, for answers.
 //! - `preludes`: preludes of sessions, from the store.
 //! - `simple`: the tools that run no program.
@@ -12,6 +13,7 @@
 
 mod arguments;
 mod changes;
+mod closing;
 mod eval;
 pub mod fault;
 mod preludes;

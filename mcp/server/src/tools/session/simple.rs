@@ -239,9 +239,14 @@ impl BoundTool {
             reporter.begun();
             tasks::spawn(TaskOwner::Run, async move {
                 let opened = match (tool.tool, fields.session_id()) {
-                    (SimpleTool::List, _) => tool.table.reopen_all(owner).await,
+                    (SimpleTool::List, _) => {
+                        let listed = tool.list_stored(owner, &fields).await;
+                        return reporter.ended(&listed.map_or_else(|fault| refused(&fault), data_answer));
+                    }
                     (SimpleTool::Close, Ok(id)) => {
-                        return tool.close_stored(owner, id, &fields, reporter).await;
+                        let closed = tool.table.close_everywhere(owner, id).await;
+                        let answer = closed.and_then(|Closed| closed_answer(&fields));
+                        return reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
                     }
                     (SimpleTool::Forget, Ok(id)) => match tool.table.take_turn(owner, id).await {
                         Ok(with_turn) => return tool.forget_stored(owner, with_turn, &fields, reporter),
@@ -317,12 +322,16 @@ impl BoundTool {
     }
 
     fn list(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
-        if !fields.is_empty() {
-            return Err(SessionFault::arguments("lisp_session_list takes no arguments"));
-        }
         let sessions = self.table.all(owner);
-        let sessions: Vec<Value> = sessions.iter().map(|session| view::summary(session).into()).collect();
-        Ok(ok([("count", sessions.len().into()), ("sessions", sessions.into())]))
+        listed(fields, sessions.iter().map(|session| view::summary(session)).collect())
+    }
+
+    async fn list_stored(
+        &self,
+        owner: CallOwner,
+        fields: &Fields,
+    ) -> Result<Map<String, Value>, SessionFault> {
+        listed(fields, self.table.list(owner).await?)
     }
 
     fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
@@ -407,26 +416,6 @@ impl BoundTool {
         });
     }
 
-    /// Closes a session of this or another process, also one that cannot be restored.
-    async fn close_stored(&self, owner: CallOwner, id: &str, fields: &Fields, reporter: Box<dyn Reporter>) {
-        let closed = match self.close(owner, fields) {
-            Ok(_) => Ok(()),
-            Err(missing) => match self.table.is_stored(owner, id).await {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(missing),
-                Err(fault) => Err(fault),
-            },
-        };
-        let answer = match closed {
-            Ok(()) => {
-                self.table.remove_stored(id).await;
-                closed_answer(fields)
-            }
-            Err(fault) => Err(fault),
-        };
-        reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
-    }
-
     fn close(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let id = fields.session_id()?;
         let Closed = self.table.close(owner, id, SessionEnd::Closed)?;
@@ -456,6 +445,14 @@ impl Forgotten {
         };
         Ok(Forgotten { forget, cleared })
     }
+}
+
+fn listed(fields: &Fields, sessions: Vec<Map<String, Value>>) -> Result<Map<String, Value>, SessionFault> {
+    if !fields.is_empty() {
+        return Err(SessionFault::arguments("lisp_session_list takes no arguments"));
+    }
+    let sessions: Vec<Value> = sessions.into_iter().map(Value::from).collect();
+    Ok(ok([("count", sessions.len().into()), ("sessions", sessions.into())]))
 }
 
 fn closed_answer(fields: &Fields) -> Result<Map<String, Value>, SessionFault> {

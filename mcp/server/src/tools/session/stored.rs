@@ -9,15 +9,16 @@ use super::fault::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
 use super::table::{OWNER_IS_FULL, OpenSession, SessionTable, now};
 use super::turn::Turn;
+use super::view;
 use crate::tools::CallOwner;
 use jiff::Timestamp;
 use ptc_base::store::StoreError;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::DurableRuns;
 use ptc_calls::limits::LimitTable;
-use ptc_engine::session::SessionLimits;
+use ptc_engine::session::{SessionEnd, SessionLimits};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,10 @@ const PREFIX: &str = "session/";
 /// The pause between two looks for stored sessions whose time is over: the time that sessions live, within these.
 const SHORTEST_SWEEP: Duration = Duration::from_secs(1);
 const LONGEST_SWEEP: Duration = Duration::from_secs(3_600);
+
+/// The pause before a removal is tried again grows within these.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What is stored of a session apart from its changes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,8 +66,14 @@ fn limits_named(named: &BTreeMap<String, u64>, others: SessionLimits) -> Session
 }
 
 impl StoredSession {
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.expires_ms <= now().as_millisecond()
+    }
+
+    /// The text of this session when it has ended.
+    pub(super) fn ended(self) -> Vec<u8> {
+        // Plain data.
+        serde_json::to_vec(&StoredSession { expires_ms: 0, ..self }).unwrap_or_default()
     }
 }
 
@@ -71,7 +82,7 @@ pub(super) fn unavailable(why: impl std::fmt::Display) -> SessionFault {
     SessionFault::new(SessionReason::Unavailable, message)
 }
 
-fn key_of(id: &str) -> String {
+pub(super) fn key_of(id: &str) -> String {
     format!("{PREFIX}{id}")
 }
 
@@ -79,21 +90,29 @@ pub(super) fn closed() -> SessionFault {
     SessionFault::new(SessionReason::Closed, "session is closed")
 }
 
-/// Removes a session and its changes. If it fails, a later sweep does the rest ([`SessionTable::sweep`]).
-pub(super) async fn remove(runs: &DurableRuns, id: &str) {
-    let removed = async {
-        // It is over for every process before its changes go one by one.
-        if let Ok(Some(stored)) = stored_session(runs, id).await {
-            let ended = StoredSession { expires_ms: 0, ..stored };
-            // Plain data.
-            let text = serde_json::to_vec(&ended).unwrap_or_default();
-            runs.note(&key_of(id), Some(text)).await?;
-        }
-        remove_changes(runs, id).await?;
-        runs.note(&key_of(id), None).await
-    };
-    if let Err(error) = removed.await {
+/// Removes a session and its changes.
+async fn remove(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
+    // It is over for every process before its changes go one by one.
+    if let Ok(Some(stored)) = stored_session(runs, id).await {
+        runs.note(&key_of(id), Some(stored.ended())).await?;
+    }
+    for (key, _) in runs.notes(&changes_of(id)).await? {
+        runs.note(&key, None).await?;
+    }
+    runs.note(&key_of(id), None).await
+}
+
+/// Removes a session and its changes, and tries again until the store takes it. If this process ends before, a session
+/// that is over is removed by a later sweep ([`SessionTable::sweep`]).
+pub(super) async fn remove_until_done(runs: &DurableRuns, id: &str) {
+    let mut pause = FIRST_PAUSE;
+    while let Err(error) = remove(runs, id).await {
         tracing::warn!(%error, "a session is not removed from the store yet");
+        if runs.is_closing() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
     }
 }
 
@@ -105,13 +124,6 @@ pub(super) async fn stored_session(
     let Some(text) = runs.read_note(&key_of(id)).await.map_err(unavailable)? else { return Ok(None) };
     let stored: StoredSession = serde_json::from_slice(&text).map_err(unavailable)?;
     Ok(Some(stored).filter(|stored| !stored.is_over()))
-}
-
-async fn remove_changes(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
-    for (key, _) in runs.notes(&changes_of(id)).await? {
-        runs.note(&key, None).await?;
-    }
-    Ok(())
 }
 
 /// The stored sessions with their ids.
@@ -152,14 +164,16 @@ impl SessionTable {
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
         if log.runs().is_shared() {
             let others = all_stored(log.runs()).await.map_err(unavailable)?;
-            let of_owner = others.iter().filter(|(_, other)| other.owner == owner.0 && !other.is_over());
+            let of_owner = others.iter().filter(|(_, other)| self.may_use(owner, other) && !other.is_over());
             if of_owner.count() >= self.quotas().quota().most_of_owner {
                 return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
             }
         }
         let added = log.runs().add_note(&key_of(session.id()), text).await;
         // It may be stored all the same.
-        added.inspect_err(|_| log.remove()).map_err(unavailable).map(drop)
+        added.inspect_err(|_| log.remove()).map_err(unavailable)?;
+        log.set_begun();
+        Ok(())
     }
 
     /// Finds a session of this owner as all processes have left it, with the turn in it if it is stored.
@@ -182,8 +196,11 @@ impl SessionTable {
                 continue;
             }
             let caught_up = self.catch_up(&session).await;
-            if session.log().is_some_and(SessionLog::is_lost) || is_closed(&caught_up) {
+            if session.log().is_some_and(SessionLog::is_lost) {
                 self.drop_from_memory(owner, &session);
+            } else if is_closed(&caught_up) {
+                // It may have been closed here meanwhile.
+                let _ = self.close(owner, id, SessionEnd::Closed);
             }
             return caught_up.map(|()| (session, Some(turn)));
         }
@@ -215,17 +232,32 @@ impl SessionTable {
         }
     }
 
-    /// Opens all stored sessions of an owner.
-    pub(super) async fn reopen_all(self: &Arc<SessionTable>, owner: CallOwner) -> Result<(), SessionFault> {
-        let Some(runs) = self.durable() else { return Ok(()) };
-        for (id, stored) in all_stored(runs).await.map_err(unavailable)? {
-            if stored.owner == owner.0
-                && let Err(fault) = self.reopen(owner, &id).await
-            {
-                tracing::warn!("a stored session is not listed: {}", fault.message);
+    /// What a list says of the sessions of an owner, at all processes, the most recently used first. They are opened one
+    /// after the other: this process may have room for fewer.
+    pub(super) async fn list(
+        self: &Arc<SessionTable>,
+        owner: CallOwner,
+    ) -> Result<Vec<Map<String, Value>>, SessionFault> {
+        let mut stored = match self.durable() {
+            Some(runs) => all_stored(runs).await.map_err(unavailable)?,
+            None => Vec::new(),
+        };
+        stored.retain(|(_, stored)| self.may_use(owner, stored) && !stored.is_over());
+        let in_memory = self.all(owner).into_iter().filter(|session| !session.is_begun());
+        let mut listed: Vec<_> = in_memory.map(|session| (session.used(), view::summary(&session))).collect();
+        for (id, _) in stored {
+            match self.reopen(owner, &id).await {
+                Ok(session) => listed.push((session.used(), view::summary(&session))),
+                Err(fault) => tracing::warn!("a stored session is not listed: {}", fault.message),
             }
         }
-        Ok(())
+        listed.sort_by_key(|(used, _)| std::cmp::Reverse(used.1));
+        Ok(listed.into_iter().map(|(_, summary)| summary).collect())
+    }
+
+    /// True if an owner may use a stored session.
+    pub(super) fn may_use(&self, owner: CallOwner, stored: &StoredSession) -> bool {
+        stored.owner == owner.0
     }
 
     /// Opens a stored session of this owner, without its changes.
@@ -239,7 +271,7 @@ impl SessionTable {
         if let Ok(session) = self.find(owner, id) {
             return Ok(Some(session));
         }
-        let stored = stored_session(runs, id).await?.filter(|stored| stored.owner == owner.0);
+        let stored = stored_session(runs, id).await?.filter(|stored| self.may_use(owner, stored));
         let Some(StoredSession { title, created_ms, expires_ms, preludes, limits, .. }) = stored else {
             return Ok(None);
         };
@@ -254,22 +286,6 @@ impl SessionTable {
         opened.await.unwrap_or_else(|| Err(unavailable("the process ends"))).map(Some)
     }
 
-    /// True if a session of this owner is stored.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(super) async fn is_stored(&self, owner: CallOwner, id: &str) -> Result<bool, SessionFault> {
-        let Some(runs) = self.durable().filter(|_| is_id(id)) else { return Ok(false) };
-        Ok(stored_session(runs, id).await?.is_some_and(|stored| stored.owner == owner.0))
-    }
-
-    /// Removes a session that was closed from the store.
-    pub(super) async fn remove_stored(&self, id: &str) {
-        if let Some(runs) = self.durable() {
-            remove(runs, id).await;
-        }
-    }
-
     /// Removes sessions from the store whose time is over, now and then while the table is used. Other processes may
     /// have stored them, so no table knows of them all.
     pub(super) fn sweep(table: &Arc<SessionTable>) {
@@ -281,7 +297,8 @@ impl SessionTable {
                 // Without an answer of the store, the next turn does it.
                 for (id, stored) in all_stored(&runs).await.unwrap_or_default() {
                     if stored.is_over() {
-                        remove(&runs, &id).await;
+                        // If it fails, the next turn does it.
+                        let _ = remove(&runs, &id).await;
                     }
                 }
                 tokio::time::sleep(pause).await;
@@ -291,6 +308,6 @@ impl SessionTable {
 }
 
 /// True for a text that may be the id of a session: no other key of the store begins like one.
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

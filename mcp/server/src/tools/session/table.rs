@@ -155,6 +155,7 @@ impl SessionTable {
         let loading = tokio::sync::Mutex::default();
         let table = Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open, loading });
         SessionTable::sweep(&table);
+        SessionTable::follow_ends(&table);
         table
     }
 
@@ -184,7 +185,7 @@ impl SessionTable {
     ) -> Result<Unreported, SessionFault> {
         let quotas = table.quotas;
         // Checks the quota before it compiles preludes.
-        table.open.check_room(owner, quotas.quota()).map_err(full)?;
+        table.make_room(owner)?;
         let (place, preludes) = table.stores.place(&table.runtime, preludes, stop)?;
         let id = session_id()?;
         let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
@@ -239,8 +240,34 @@ impl SessionTable {
         ttl: Duration,
         session: &Arc<OpenSession>,
     ) -> Result<(), SessionFault> {
-        let inserted = self.open.insert((owner, &session.id), self.quotas.quota(), ttl, session.clone());
-        inserted.map_err(|(_, fault)| full(fault))
+        loop {
+            let inserted = self.open.insert((owner, &session.id), self.quotas.quota(), ttl, session.clone());
+            match inserted {
+                Ok(()) => return Ok(()),
+                // Another request may take the room that is made.
+                Err(_) => self.make_room(owner)?,
+            }
+        }
+    }
+
+    /// Makes room in memory for one more session of an owner. In a database any session can be opened again, so one that
+    /// is not in use is dropped, one of this owner first.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn make_room(&self, owner: CallOwner) -> Result<(), SessionFault> {
+        let is_shared = self.durable().is_some_and(DurableRuns::is_shared);
+        while let Err(fault) = self.open.check_room(owner, self.quotas.quota()) {
+            let of_owner = matches!(fault, Full::Quota { owner: true, .. });
+            let idle = |whose: CallOwner, session: &Arc<OpenSession>| {
+                // The table has the only reference to it.
+                let is_idle = session.is_begun() && Arc::strong_count(session) == 1;
+                (is_idle && (whose == owner || !of_owner)).then(|| (whose != owner, session.used().1))
+            };
+            let dropped = if is_shared { self.open.remove_least(idle) } else { None };
+            dropped.ok_or_else(|| full(fault))?.session.close(SessionEnd::Closed);
+        }
+        Ok(())
     }
 
     /// Ends a session in this process. What is stored of it stays.
@@ -253,6 +280,16 @@ impl SessionTable {
     /// Finds a session of this owner. Sessions of other owners do not exist for it.
     pub(super) fn find(&self, owner: CallOwner, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
         self.open.find(owner, id).ok_or_else(|| missing(self.open.was_removed(owner, id)))
+    }
+
+    /// All sessions, with their owners.
+    pub(super) fn every(&self) -> Vec<(CallOwner, Arc<OpenSession>)> {
+        self.open.every()
+    }
+
+    /// True if this process has no session in memory.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.count() == 0
     }
 
     /// All sessions of an owner, the most recently used first.

@@ -64,6 +64,11 @@ impl Turns {
             taken => Err(taken),
         }
     }
+
+    /// True while a program is under way.
+    pub(super) fn has_program(&self) -> bool {
+        *self.state.locked() == TurnState::Program
+    }
 }
 
 impl OpenSession {

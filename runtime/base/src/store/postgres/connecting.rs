@@ -2,12 +2,13 @@
 //! notifications as long as the connection is open.
 
 use super::messages::{self, Assembly};
-use super::{StoreError, Value, failed, unavailable};
+use super::{MESSAGES_LOST, StoreError, Value, failed, unavailable};
 use crate::net::TlsOptions;
 use crate::tasks::{self, TaskOwner};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
@@ -88,6 +89,8 @@ pub(super) struct Connector {
     tls: MakeRustlsConnect,
     changes: watch::Sender<u64>,
     messages: broadcast::Sender<Arc<str>>,
+    /// A connection was made before: messages that came since it was lost are lost, too.
+    has_connected: AtomicBool,
 }
 
 impl Connector {
@@ -116,7 +119,15 @@ impl Connector {
         tls.alpn_protocols.clear();
         let is_shuffled = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let (servers, tls) = (servers_of(&config)?, MakeRustlsConnect::new(tls));
-        Ok(Connector { servers, patience, is_shuffled, tls, changes, messages })
+        Ok(Connector {
+            servers,
+            patience,
+            is_shuffled,
+            tls,
+            changes,
+            messages,
+            has_connected: AtomicBool::new(false),
+        })
     }
 
     /// A connection to the first server that has what the address asks for. It takes no longer than [`CONNECT_ALL`].
@@ -159,6 +170,10 @@ impl Connector {
             .batch_execute(&format!("{SETTINGS}; LISTEN {CHANNEL}; LISTEN {}", messages::CHANNEL))
             .await
             .map_err(failed)?;
+        if self.has_connected.swap(true, Ordering::AcqRel) {
+            // Without a receiver there is nothing to do.
+            let _ = self.messages.send(MESSAGES_LOST.into());
+        }
         Ok(open)
     }
 }

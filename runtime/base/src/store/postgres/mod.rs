@@ -18,7 +18,9 @@ mod schema;
 pub use connection::password_in;
 pub use farm::{FarmJob, JobProgress, NumberedLine};
 
-use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreError, StoreLock};
+use super::{
+    Entry, Lease, LogName, LogNote, MESSAGES, MESSAGES_LOST, NamedLocks, Store, StoreError, StoreLock,
+};
 use crate::tasks::{self, TaskOwner};
 use connecting::OpenConnection;
 use connection::{Connection, PATIENCE};

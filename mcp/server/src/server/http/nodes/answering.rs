@@ -56,7 +56,24 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
         }
     };
     let relays = Relays::default();
-    let handle = |from: String, message| match message {
+    let handle = |received: Option<(String, NodeMessage)>| {
+        let Some((from, message)) = received else {
+            let (server, nodes) = (server.clone(), nodes.clone());
+            return drop(tasks::spawn(TaskOwner::Process, async move { server.close_ended(&nodes).await }));
+        };
+        handle_message(server, gate, nodes, &relays, (from, message));
+    };
+    tokio::join!(nodes.receive(handle), sweeping, nodes.watch_database());
+}
+
+fn handle_message(
+    server: &Arc<HttpServer>,
+    gate: &Arc<Gate>,
+    nodes: &Arc<Nodes>,
+    relays: &Relays,
+    (from, message): (String, NodeMessage),
+) {
+    match message {
         NodeMessage::Ask { id, request } => {
             let owner = CallOwner(request.owner);
             if !request.claim().is_some_and(|claim| server.has(owner, &claim)) {
@@ -94,8 +111,7 @@ pub(in crate::server::http) async fn follow(server: &Arc<HttpServer>, gate: &Arc
         }
         // It is for the node that has asked.
         NodeMessage::Reply { .. } => {}
-    };
-    tokio::join!(nodes.receive(handle), sweeping, nodes.watch_database());
+    }
 }
 
 /// A request of another node that is being answered.
@@ -186,6 +202,17 @@ impl HttpServer {
             Claim::Task(id) => self.handlers.unrestricted().detached().find(owner, id).is_some(),
             // Also one that is over: this node says so.
             Claim::State(state) => self.parked.is_of_this_node(state),
+        }
+    }
+
+    /// Ends the sessions that clients have closed at other nodes, which have said so while this one did not hear it.
+    async fn close_ended(&self, nodes: &Nodes) {
+        // Without an answer, the next connection is followed by another look.
+        let Ok(closed) = nodes.closed_sessions().await else { return };
+        for session in self.sessions.every() {
+            if nodes.read_id(session.name()).is_some_and(|signed| closed.contains(&signed.name())) {
+                self.sessions.close(&session);
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) use asking::Asked;
 use asking::OpenAsks;
 pub(super) use message::{AskedRequest, Claim, NodeMessage, SessionUpdate};
 use ptc_base::digest::hex;
-use ptc_base::store::StoreError;
+use ptc_base::store::{MESSAGES_LOST, StoreError};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::DurableRuns;
 use ring::hmac;
@@ -213,8 +213,8 @@ impl Nodes {
     }
 
     /// Receives messages of other nodes, with the names of these. Those that answer a request of this node are passed on to
-    /// it. Never ends.
-    pub(super) async fn receive(&self, mut handle: impl FnMut(String, NodeMessage)) {
+    /// it. `None`: messages may have been lost. Never ends.
+    pub(super) async fn receive(&self, mut handle: impl FnMut(Option<(String, NodeMessage)>)) {
         loop {
             match self.runs.messages().await {
                 Ok(received) => self.receive_all(received, &mut handle).await,
@@ -229,7 +229,7 @@ impl Nodes {
     async fn receive_all(
         &self,
         mut received: broadcast::Receiver<Arc<str>>,
-        handle: &mut impl FnMut(String, NodeMessage),
+        handle: &mut impl FnMut(Option<(String, NodeMessage)>),
     ) {
         let mut look = interval(LOOK);
         loop {
@@ -243,6 +243,7 @@ impl Nodes {
                 }
             };
             match text {
+                Ok(text) if *text == *MESSAGES_LOST => handle(None),
                 Ok(text) => {
                     let Some((from, message)) = self.open(&text) else { continue };
                     match message {
@@ -250,11 +251,12 @@ impl Nodes {
                             self.open.pass_on(from, id, (number, reply));
                         }
                         NodeMessage::Reply { .. } => {}
-                        message => handle(from, message),
+                        message => handle(Some((from, message))),
                     }
                 }
                 Err(broadcast::error::RecvError::Lagged(lost)) => {
                     tracing::warn!(lost, "messages of other nodes are lost");
+                    handle(None);
                 }
                 Err(broadcast::error::RecvError::Closed) => return,
             }

@@ -2,10 +2,15 @@
 //! level of its log messages. Every node reads the changes before it takes in the session. Ids of sessions are signed
 //! and read here, too, with the key of all nodes.
 
-use super::{Nodes, SignedSession};
+use super::{NodeMessage, Nodes, SessionUpdate, SignedSession};
 use crate::protocol::log_level::LogLevel;
+use crate::server::http::HttpServer;
+use crate::server::http::sessions::WebSession;
+use ptc_base::store::StoreError;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Keys begin so, before the name.
@@ -70,9 +75,26 @@ impl Nodes {
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
+    /// Names of the sessions that are closed.
+    pub(super) async fn closed_sessions(&self) -> Result<HashSet<String>, StoreError> {
+        let closed = |(key, text): (String, Vec<u8>)| {
+            let note = serde_json::from_slice::<SessionNote>(&text).ok()?;
+            note.is_closed.then(|| key.strip_prefix(PREFIX).map(str::to_owned))?
+        };
+        Ok(self.runs.notes(PREFIX).await?.into_iter().filter_map(closed).collect())
+    }
+
     /// Stores what has changed in a session that may live for this time.
-    pub(in crate::server::http) async fn set_note(&self, id: &str, note: SessionNote, age: Duration) {
-        let Some(session) = self.read_id(id) else { return };
+    ///
+    /// # Errors
+    /// The database cannot be written, so other nodes do not know of it.
+    pub(in crate::server::http) async fn set_note(
+        &self,
+        id: &str,
+        note: SessionNote,
+        age: Duration,
+    ) -> Result<(), StoreError> {
+        let Some(session) = self.read_id(id) else { return Ok(()) };
         let note = SessionNote { until: now().saturating_add(age.as_secs()), ..note };
         let key = format!("{PREFIX}{}", session.name());
         let changed = self.runs.change(&key, |before| {
@@ -81,9 +103,10 @@ impl Nodes {
             // Plain data.
             Ok::<_, Infallible>((serde_json::to_vec(&note).unwrap_or_default(), ()))
         });
-        if let Err(error) = changed.await {
-            tracing::warn!(%error, "other nodes do not know of a change of a session");
-        }
+        let Ok(()) = changed.await.inspect_err(
+            |error| tracing::warn!(%error, "other nodes do not know of a change of a session"),
+        )?;
+        Ok(())
     }
 
     /// Removes what is stored of sessions that are over.
@@ -95,6 +118,28 @@ impl Nodes {
                 let _ = self.runs.note(&key, None).await;
             }
         }
+    }
+}
+
+impl HttpServer {
+    /// Closes a session at this node and at all others.
+    ///
+    /// # Errors
+    /// The database cannot be written, so other nodes would go on with it: it is closed nowhere.
+    pub(in crate::server::http) async fn close_at_all_nodes(
+        &self,
+        session: &Arc<WebSession>,
+    ) -> Result<(), StoreError> {
+        let Some(nodes) = &self.nodes else {
+            self.sessions.close(session);
+            return Ok(());
+        };
+        let (owner, name) = (session.owner.0, session.name().to_owned());
+        // First, so that no node takes it in again.
+        nodes.set_note(&name, SessionNote::closed(), self.sessions.age()).await?;
+        self.sessions.close(session);
+        nodes.send(NodeMessage::Session { owner, session: name, update: SessionUpdate::Closed }).await;
+        Ok(())
     }
 }
 

@@ -1,0 +1,114 @@
+//! Sessions of programs that are closed, or of which there are more than a node has room for, with several nodes.
+#![allow(clippy::unwrap_used, reason = "a broken answer should be loud")]
+
+use super::session_tools::{SessionNodes, call, eval, start, tool};
+use ptc_tests::processes::eventually;
+use ptc_tests::web::Door;
+use serde_json::{Value, json};
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+fn listed(node: &Door) -> Vec<Value> {
+    let listed = tool(node, "lisp_session_list", json!({}));
+    listed["structuredContent"]["sessions"].as_array().unwrap_or_else(|| panic!("{listed}")).clone()
+}
+
+/// Closes a session at the second node while a program of it is under way at the first one.
+fn close_beneath_a_program(world: &SessionNodes, close: impl FnOnce(&str)) {
+    let [one, _] = &world.nodes[..] else { panic!() };
+    let id = start(one);
+    scope(|scope| {
+        let program = scope.spawn(|| eval(one, &id, "(tool/call! 'probe/hold {})"));
+        eventually("the program is under way", || {
+            call(one, "lisp_session_inspect", &id).contains("\"eval_status\":\"running\"")
+        });
+        let begun = Instant::now();
+        close(&id);
+        let ended = program.join().unwrap();
+        assert!(ended.contains("closed"), "{ended}");
+        // Less than the program itself would take.
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    });
+    assert!(eval(one, &id, "1").contains("session_closed"));
+}
+
+#[test]
+fn a_session_that_is_closed_at_one_node_ends_its_program_at_another() {
+    let Some(world) = SessionNodes::start(2, &[]) else { return };
+    let close =
+        |id: &str| assert!(call(&world.nodes[1], "lisp_session_close", id).contains("\"closed\":true"));
+    close_beneath_a_program(&world, close);
+    // A node that misses the message finds out.
+    close_beneath_a_program(&world, |id| {
+        world.ways[0].set_closed(true);
+        close(id);
+        world.ways[0].set_closed(false);
+    });
+}
+
+#[test]
+fn a_close_that_cannot_be_stored_says_so() {
+    let Some(world) = SessionNodes::start(2, &[]) else { return };
+    let [one, other] = &world.nodes[..] else { panic!() };
+    let id = start(one);
+    assert_eq!(eval(other, &id, "(do (def n 7) n)"), "7");
+    world.ways[0].set_closed(true);
+    let refused = call(one, "lisp_session_close", &id);
+    assert!(refused.contains("state_unavailable") && refused.contains("close it again"), "{refused}");
+    world.ways[0].set_closed(false);
+    assert_eq!(eval(other, &id, "n"), "7");
+    eventually("it is closed", || call(one, "lisp_session_close", &id).contains("\"closed\":true"));
+    for node in [one, other] {
+        assert!(eval(node, &id, "n").contains("\"reason\":\"session_"));
+    }
+}
+
+#[test]
+fn sessions_that_another_node_has_closed_leave_lists_and_quotas() {
+    let Some(world) = SessionNodes::start(2, &["--max-sessions-per-owner", "2"]) else { return };
+    let [one, other] = &world.nodes[..] else { panic!() };
+    let ids = [start(one), start(one)];
+    assert_eq!((listed(one).len(), listed(other).len()), (2, 2));
+    for id in &ids {
+        call(other, "lisp_session_close", id);
+    }
+    assert_eq!((listed(one).len(), listed(other).len()), (0, 0));
+    let ids = [start(one), start(other)];
+    for (node, id) in [(one, &ids[1]), (other, &ids[0])] {
+        assert_eq!(eval(node, id, "1"), "1");
+    }
+}
+
+#[test]
+fn more_sessions_than_a_node_has_room_for_go_on_at_every_node() {
+    let Some(world) = SessionNodes::start(2, &["--max-sessions", "2"]) else { return };
+    let ids: Vec<String> = (0..5).map(|number| start(&world.nodes[number % 2])).collect();
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(
+            eval(&world.nodes[number % 2], id, &format!("(do (def n {number}) n)")),
+            number.to_string()
+        );
+    }
+    for (number, id) in ids.iter().enumerate() {
+        for node in &world.nodes {
+            assert_eq!(eval(node, id, "n"), number.to_string());
+        }
+    }
+    assert_eq!((listed(&world.nodes[0]).len(), listed(&world.nodes[1]).len()), (5, 5));
+    // Those with a program under way stay in memory.
+    let one = &world.nodes[0];
+    let hold = "(tool/call! 'probe/hold {})";
+    scope(|scope| {
+        let held: Vec<_> = ids[..2].iter().map(|id| scope.spawn(move || eval(one, id, hold))).collect();
+        eventually("both programs are under way", || {
+            ids[..2].iter().all(|id| call(one, "lisp_session_inspect", id).contains("\"running\""))
+        });
+        assert!(eval(one, &ids[2], "n").contains("session_limit_exceeded"));
+        assert_eq!(eval(&world.nodes[1], &ids[2], "n"), "2");
+        for id in &ids[..2] {
+            call(&world.nodes[1], "lisp_session_close", id);
+        }
+        held.into_iter().for_each(|program| drop(program.join()));
+    });
+    assert_eq!(eval(one, &ids[2], "n"), "2");
+}
