@@ -214,6 +214,12 @@ impl Session {
         self.with_policy(|policy, session| policy.add_session_answers(session, answers));
     }
 
+    /// Sets the name under which limits of the policy count its calls, in every process that has the session.
+    #[doc(hidden)]
+    pub fn count_as(&self, name: &str) {
+        self.with_policy(|policy, session| policy.name_session(session, name.into()));
+    }
+
     /// Notes that the model has seen what its programs have been answered.
     #[doc(hidden)]
     pub fn show_answers(&self) {

@@ -6,7 +6,7 @@ use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
 use super::flows::FlowRules;
-use super::limits::LimitUse;
+use super::limits::{CountedSession, LimitUse};
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use super::subject::{Subject, declared};
 use crate::run::client::asker::CallAsker;
@@ -104,7 +104,7 @@ impl Policy {
         (PolicyRuling::new(said.verdict, said.title.clone()), asks)
     }
 
-    /// What a call uses of limits. `session` names its session, or its run.
+    /// What a call uses of limits. `session` is its session, or its run.
     ///
     /// # Errors
     /// The limit that the call cannot be counted in, and why.
@@ -113,7 +113,7 @@ impl Policy {
         call: &Subject<'_>,
         plans: &[FilePlan],
         arguments: &Arguments<'_>,
-        session: impl FnOnce() -> String,
+        session: impl FnOnce() -> CountedSession,
     ) -> Result<Vec<LimitUse>, String> {
         let mut limits = self.files.iter().zip(plans).flat_map(|(file, plan)| file.limits(plan)).peekable();
         if limits.peek().is_none() {

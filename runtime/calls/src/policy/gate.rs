@@ -8,7 +8,7 @@ use super::approvals::{
 use super::condition::Arguments;
 use super::decide::Policy;
 use super::flows::{FlowFinding, FlowMarks, SessionAnswers, ShownAnswer, UNKNOWN_SOURCE};
-use super::limits::{LimitBook, LimitRefusal, LimitUse};
+use super::limits::{LimitBook, LimitRefusal, LimitUse, SessionNames};
 use super::permitted::Permitted;
 use super::rules::FilePlan;
 use super::subject::Subject;
@@ -40,6 +40,7 @@ struct State {
     limits: LimitBook,
     /// What sessions have got.
     flows: FlowMarks,
+    names: SessionNames,
     secrets: SecretRegistry,
     /// Decisions by verdict.
     decided: [AtomicU64; 3],
@@ -112,8 +113,8 @@ impl SharedPolicy {
         }
         let (policy, approvals) = (RwLock::new(policy), Approvals::new(approvals));
         let limits = LimitBook::new(state.nodes, state.folder.map(|folder| folder.join("limits")));
-        let (flows, decided) = Default::default();
-        SharedPolicy(Arc::new(State { policy, approvals, limits, flows, secrets, decided }))
+        let (flows, names, decided) = Default::default();
+        SharedPolicy(Arc::new(State { policy, approvals, limits, flows, names, secrets, decided }))
     }
 
     /// The policy at this moment.
@@ -404,7 +405,7 @@ impl SharedPolicy {
     ) -> Clearance {
         // Its answer can reach all that comes after it. A policy with rules about that may replace this one meanwhile.
         self.0.flows.note(run, call.server, call.target.label());
-        match policy.limit_uses(call, plans, arguments, || run.session_name()) {
+        match policy.limit_uses(call, plans, arguments, || self.0.names.of_run(run)) {
             Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
             Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
             Err(why) => {
@@ -465,6 +466,11 @@ impl SharedPolicy {
     /// Notes that the model has seen all that a session has been answered.
     pub fn shown_all(&self, session: &Weak<dyn Any + Send + Sync>) {
         self.0.flows.show_all(session);
+    }
+
+    /// Sets the name of a session that outlives its process: limits count its calls under it.
+    pub fn name_session(&self, session: &Weak<dyn Any + Send + Sync>, name: Arc<str>) {
+        self.0.names.add(session, name);
     }
 
     /// The answers that the programs of a session have got, as far as rules were in force.

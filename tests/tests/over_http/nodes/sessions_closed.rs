@@ -5,12 +5,24 @@ use super::session_tools::{SessionNodes, call, eval, start, tool};
 use ptc_tests::processes::eventually;
 use ptc_tests::web::Door;
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::thread::scope;
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 fn listed(node: &Door) -> Vec<Value> {
     let listed = tool(node, "lisp_session_list", json!({}));
     listed["structuredContent"]["sessions"].as_array().unwrap_or_else(|| panic!("{listed}")).clone()
+}
+
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn name_of(file: &NamedTempFile) -> &str {
+    file.path().to_str().unwrap()
 }
 
 /// Closes a session at the second node while a program of it is under way at the first one.
@@ -111,4 +123,24 @@ fn more_sessions_than_a_node_has_room_for_go_on_at_every_node() {
         held.into_iter().for_each(|program| drop(program.join()));
     });
     assert_eq!(eval(one, &ids[2], "n"), "2");
+}
+
+#[test]
+fn limits_of_a_session_count_its_calls_at_all_nodes() {
+    let policy = file(
+        "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+[[limit]]
+tools = [\"probe/*\"]
+per = \"session\"
+limit = 'calls <= 3 per day'
+",
+    );
+    let Some(world) = SessionNodes::start(3, &["--policy", name_of(&policy)]) else { return };
+    for _ in 0..2 {
+        let id = start(&world.nodes[0]);
+        let call = "(:reason (tool/call 'probe/echo {:v 7}))";
+        let answers: Vec<String> = (0..8).map(|turn| eval(&world.nodes[turn % 3], &id, call)).collect();
+        assert_eq!(answers.iter().filter(|answer| *answer == "nil").count(), 3, "{answers:?}");
+        assert_eq!(answers.iter().filter(|answer| *answer == ":denied").count(), 5, "{answers:?}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::observe::entry::moment;
 use crate::tools::CallOwner;
 use crate::tools::owned_table::{self, Expired, Full, Owned, OwnedTable, Quota};
 use jiff::Timestamp;
+use ptc_base::digest::sha256_hex;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::StopFlag;
 use ptc_calls::journal::DurableRuns;
@@ -240,6 +241,10 @@ impl SessionTable {
         ttl: Duration,
         session: &Arc<OpenSession>,
     ) -> Result<(), SessionFault> {
+        if session.log.is_some() {
+            // Limits count its calls at all processes, and when it comes back into memory.
+            session.session.count_as(&sha256_hex(session.id.as_bytes()));
+        }
         loop {
             let inserted = self.open.insert((owner, &session.id), self.quotas.quota(), ttl, session.clone());
             match inserted {

@@ -2,7 +2,8 @@
 //! up, across all processes of a user or all servers with one database.
 //!
 //! Uses are stored in the database of the nodes, or in the state folder under a lock, so no use is lost when a process
-//! ends. Without both, and for limits of sessions, they are stored in memory.
+//! ends. Without both, and for runs and sessions that end with their process, they are stored in
+//! memory.
 
 use super::LimitUse;
 use crate::journal::DurableRuns;

@@ -3,10 +3,13 @@
 //!
 //! # Layout
 //! - this file: limits as they are written, and what one call uses of them; `book`: the uses of all calls
+//! - `names`: names of sessions that outlive their process
 
 mod book;
+mod names;
 
 pub(super) use book::{LimitBook, LimitRefusal};
+pub(super) use names::SessionNames;
 
 use super::condition::{Arguments, Found, Pointer};
 use super::pattern::{Exactness, RulePattern};
@@ -168,12 +171,21 @@ pub(super) struct LimitUse {
     most: i128,
     window: Duration,
     title: Arc<str>,
-    /// Only this process counts it: sessions and runs belong to one process.
+    /// Only this process counts it: a run, or a session that is stored nowhere, belongs to one process.
     is_local: bool,
 }
 
+/// What calls count for, where a limit counts those of one session.
+#[derive(Clone, Debug)]
+pub(super) enum CountedSession {
+    /// A session that outlives its process: its name is the same in every process.
+    Stored(Arc<str>),
+    /// One of this process, or a run without a session: no other process has this name.
+    Local(String),
+}
+
 impl LimitUse {
-    /// What a call uses of a limit. `session` names its session, or its run.
+    /// What a call uses of a limit. `session` is its session, or its run.
     ///
     /// # Errors
     /// The rule that denies the call, and why.
@@ -181,12 +193,15 @@ impl LimitUse {
         limit: &Limit,
         arguments: &Arguments<'_>,
         asker: &CallAsker<'_>,
-        session: &str,
+        session: &CountedSession,
     ) -> Result<LimitUse, String> {
         let amount = limit.amount(arguments).map_err(|why| format!("{}: {why}", limit.title))?;
         let (whose, is_local) = match limit.per {
             Per::Token => (asker.token().unwrap_or_default(), false),
-            Per::Session => (session, true),
+            Per::Session => match session {
+                CountedSession::Stored(name) => (&**name, false),
+                CountedSession::Local(name) => (&**name, true),
+            },
             Per::All => ("", false),
         };
         let key = format!("{}\n{whose}", limit.name());
@@ -215,8 +230,12 @@ mod tests {
         )
     }
 
+    fn of_no_session() -> CountedSession {
+        CountedSession::Local(String::new())
+    }
+
     fn used(limit: &Limit, arguments: &str) -> LimitUse {
-        LimitUse::new(limit, &Arguments::new(arguments), &CallAsker::default(), "").unwrap()
+        LimitUse::new(limit, &Arguments::new(arguments), &CallAsker::default(), &of_no_session()).unwrap()
     }
 
     #[test]
@@ -224,7 +243,8 @@ mod tests {
         let sum = limit("sum(\"/amount\") <= 5 per day");
         for arguments in ["{}", "{\"amount\": \"1\"}", "{\"amount\": null}", "[", "{\"amount\": 1e999}"] {
             assert!(
-                LimitUse::new(&sum, &Arguments::new(arguments), &CallAsker::default(), "").is_err(),
+                LimitUse::new(&sum, &Arguments::new(arguments), &CallAsker::default(), &of_no_session())
+                    .is_err(),
                 "{arguments}"
             );
         }
@@ -237,7 +257,8 @@ mod tests {
             "{\"items\": 9}",
         ] {
             assert!(
-                LimitUse::new(&nested, &Arguments::new(arguments), &CallAsker::default(), "").is_err(),
+                LimitUse::new(&nested, &Arguments::new(arguments), &CallAsker::default(), &of_no_session())
+                    .is_err(),
                 "{arguments}"
             );
         }

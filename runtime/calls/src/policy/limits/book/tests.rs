@@ -1,6 +1,6 @@
 use super::super::super::condition::Arguments;
 use super::super::super::pattern::RulePattern;
-use super::super::{Limit, LimitText, LimitUse, Per};
+use super::super::{CountedSession, Limit, LimitText, LimitUse, Per};
 use super::*;
 use crate::journal::RunHolder;
 use crate::run::client::asker::CallAsker;
@@ -11,7 +11,11 @@ fn limit(text: &str) -> Limit {
 }
 
 fn used(limit: &Limit, arguments: &str) -> LimitUse {
-    LimitUse::new(limit, &Arguments::new(arguments), &CallAsker::default(), "").unwrap()
+    used_by(limit, arguments, &CountedSession::Local(String::new()))
+}
+
+fn used_by(limit: &Limit, arguments: &str, session: &CountedSession) -> LimitUse {
+    LimitUse::new(limit, &Arguments::new(arguments), &CallAsker::default(), session).unwrap()
 }
 
 impl Book {
