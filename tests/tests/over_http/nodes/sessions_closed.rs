@@ -1,9 +1,9 @@
 //! Sessions of programs that are closed, or of which there are more than a node has room for, with several nodes.
 #![allow(clippy::unwrap_used, reason = "a broken answer should be loud")]
 
-use super::session_tools::{SessionNodes, call, eval, start, tool};
+use super::session_tools::{SessionNodes, call, eval, start, tool, tool_as};
 use ptc_tests::processes::eventually;
-use ptc_tests::web::Door;
+use ptc_tests::web::{Door, sha256};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::thread::scope;
@@ -143,4 +143,27 @@ limit = 'calls <= 3 per day'
         assert_eq!(answers.iter().filter(|answer| *answer == "nil").count(), 3, "{answers:?}");
         assert_eq!(answers.iter().filter(|answer| *answer == ":denied").count(), 5, "{answers:?}");
     }
+}
+
+/// What a token got from a server that it may not use any more does not come back.
+#[test]
+fn a_token_with_other_servers_does_not_have_its_earlier_sessions() {
+    let token = "t".repeat(40);
+    let tokens = |servers: &str| file(&format!("[one]\nsha256 = \"{}\"\n{servers}\n", sha256(&token)));
+    let (before, after) = (tokens("servers = [\"probe\", \"other\"]"), tokens("servers = [\"probe\"]"));
+    let Some(world) = SessionNodes::start(1, &["--http-tokens", name_of(&before)]) else { return };
+    let say = |node: &Door, name: &str, arguments: Value| {
+        tool_as(node, &token, name, arguments)["structuredContent"].clone()
+    };
+    let id = say(&world.nodes[0], "lisp_session_start", json!({}))["session_id"].clone();
+    let program = json!({ "session_id": id, "program": "(def n (tool/call! 'other/echo {:v 7}))" });
+    say(&world.nodes[0], "lisp_session_eval", program);
+    let same = world.one_more(&["--http-tokens", name_of(&before)]);
+    assert_eq!(say(&same.door(), "lisp_session_inspect", json!({ "session_id": id }))["status"], "ok");
+    let server = world.one_more(&["--http-tokens", name_of(&after)]);
+    let other = server.door();
+    for name in ["lisp_session_inspect", "lisp_session_close"] {
+        assert_eq!(say(&other, name, json!({ "session_id": id }))["reason"], "session_not_found");
+    }
+    assert_eq!(say(&other, "lisp_session_list", json!({}))["count"], 0);
 }

@@ -38,6 +38,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredSession {
     owner: u64,
+    /// The servers that its token may use; `None`: all. A token with others does not have it.
+    #[serde(default)]
+    servers: Option<Vec<String>>,
     title: Option<String>,
     /// In milliseconds since 1970.
     created_ms: i64,
@@ -155,6 +158,7 @@ impl SessionTable {
         let Some(log) = session.log() else { return Ok(()) };
         let stored = StoredSession {
             owner: owner.0,
+            servers: self.servers(),
             title: session.title().map(str::to_owned),
             created_ms: session.created().as_millisecond(),
             expires_ms: session.expires().as_millisecond(),
@@ -255,9 +259,15 @@ impl SessionTable {
         Ok(listed.into_iter().map(|(_, summary)| summary).collect())
     }
 
-    /// True if an owner may use a stored session.
+    /// True if an owner, as this table serves it, may use a stored session.
     pub(super) fn may_use(&self, owner: CallOwner, stored: &StoredSession) -> bool {
-        stored.owner == owner.0
+        stored.owner == owner.0 && stored.servers == self.servers()
+    }
+
+    /// The servers that programs of this table may use; `None`: all.
+    fn servers(&self) -> Option<Vec<String>> {
+        let servers = self.runtime().broker().catalog().shown_names()?;
+        Some(servers.iter().map(str::to_owned).collect())
     }
 
     /// Opens a stored session of this owner, without its changes.

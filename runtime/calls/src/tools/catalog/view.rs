@@ -17,6 +17,11 @@ impl ServerNames {
         self.0.contains(name)
     }
 
+    /// The names, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// True if all of them are in `others`.
     pub fn is_subset(&self, others: &ServerNames) -> bool {
         self.0.is_subset(&others.0)
