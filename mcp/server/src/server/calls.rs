@@ -78,11 +78,13 @@ pub(super) struct StartedJob {
     pub(super) cancel: Option<Cancel>,
     keeper: Option<RunKeeper>,
     memo: Option<String>,
+    /// It has done what it does: it is not cancelled any more.
+    is_settled: bool,
 }
 
 impl StartedJob {
     fn new(started: Started, memo: Option<String>) -> StartedJob {
-        StartedJob { cancel: Some(started.cancel), keeper: started.keeper, memo }
+        StartedJob { cancel: Some(started.cancel), keeper: started.keeper, memo, is_settled: false }
     }
 }
 
@@ -280,6 +282,21 @@ impl Calls {
         self.gate.hold(held);
     }
 
+    /// Cancels a request for its client. False if there is no such request, or if its job has done what it does: its answer
+    /// follows.
+    pub(super) fn cancel_for_client(&mut self, id: &Id<'_>) -> bool {
+        let call = self.ids.get(id.as_json()).and_then(|slot| self.calls.get(slot));
+        let may_cancel = match call.map(|call| &call.state) {
+            None => false,
+            Some(CallState::Started(job)) => !job.is_settled,
+            Some(_) => true,
+        };
+        if may_cancel {
+            self.cancel(id);
+        }
+        may_cancel
+    }
+
     /// Cancels a request: a waiting one is withdrawn, a running job is stopped. An unknown id is ignored.
     pub(super) fn cancel(&mut self, id: &Id<'_>) {
         let Some(slot) = self.ids.remove(id.as_json()) else { return };
@@ -329,6 +346,11 @@ impl Calls {
                     && progress.report(now, |report| out.send(Route::Request(id), report));
                 if !is_sent && !self.unreported.contains(&slot) {
                     self.unreported.push(slot);
+                }
+            }
+            Event::Settled => {
+                if let Some(Accepted { state: CallState::Started(job), .. }) = self.calls.get_mut(&slot) {
+                    job.is_settled = true;
                 }
             }
             Event::InputRequired => self.park(slot, out),

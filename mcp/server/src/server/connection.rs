@@ -198,7 +198,7 @@ impl<O: Outbox> ClientConnection<O> {
             Action::Cancel(id) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
                 self.followed.retain(|followed| followed.subscription.as_ref() != Some(&id));
-                self.calls.cancel(&id);
+                self.calls.cancel_for_client(&id);
             }
             Action::Exit => self.close(),
             Action::Listen(subscription) => {

@@ -30,6 +30,8 @@ pub enum Event {
     Detached,
     /// There are questions for a client that is asked in responses.
     InputRequired,
+    /// It has done what it does: it is not cancelled any more.
+    Settled,
     /// It has ended, with these messages, the answer last. `None` after a defect.
     Ended(Option<Vec<ServerMessage>>),
 }
@@ -111,6 +113,10 @@ impl Reporter for JobReporter {
 
     fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
         Some(self.progress.clone()?)
+    }
+
+    fn settled(&mut self) {
+        self.mailbox.push((self.slot, Event::Settled));
     }
 
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {

@@ -89,6 +89,9 @@ pub trait Reporter: Send {
     /// Reports `done` finished parts; `part` names what a part is ("upstream call").
     fn progress(&mut self, done: u64, part: &'static str);
 
+    /// The job has done what it does, and its answer will say so: a cancellation that comes later has no effect.
+    fn settled(&mut self) {}
+
     /// The job is over, cancelled or not. The server does not send the answer of a cancelled call.
     fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
 }

@@ -16,7 +16,7 @@ pub(super) struct SessionNodes {
     pub(super) ways: Vec<Way>,
     pub(super) config: ConfigFile,
     pub(super) database: Database,
-    _servers: Vec<WebServer>,
+    pub(super) servers: Vec<WebServer>,
 }
 
 impl SessionNodes {
@@ -29,7 +29,7 @@ impl SessionNodes {
         let ways: Vec<Way> = (0..count).map(|_| Way::to(&database)).collect();
         let servers: Vec<WebServer> = ways.iter().map(|way| node(&config, &way.url(), flags)).collect();
         let nodes = servers.iter().map(WebServer::door).collect();
-        Some(SessionNodes { nodes, ways, config, database, _servers: servers })
+        Some(SessionNodes { nodes, ways, config, database, servers })
     }
 
     /// One more node, with a way of its own.

@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a broken answer should be loud")]
 
 use super::session_tools::{SessionNodes, call, eval, start};
+use crate::any_node::messages;
+use ptc_tests::serve::text_of;
+use ptc_tests::web::SessionClient;
+use serde_json::{Value, json};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
@@ -69,4 +73,32 @@ fn a_program_that_was_refused_is_not_stored_later() {
         assert_eq!(all, answered);
     }
     assert!(answered.len() > 12, "{answered:?}");
+}
+
+/// A program that is stored is answered, also when its client cancels it at the last moment.
+#[test]
+fn a_program_that_is_cancelled_while_it_is_stored_has_its_answer() {
+    let Some(world) = SessionNodes::start(1, &[]) else { return };
+    let (node, server) = (&world.nodes[0], &world.servers[0]);
+    let id = start(node);
+    let mut client = SessionClient::begin(server, "2025-11-25", &[]);
+    let arguments = json!({ "session_id": id, "program": "(do (def n 7) n)" });
+    let body = client.body("tools/call", json!({ "name": "lisp_session_eval", "arguments": arguments }));
+    let request: Value = serde_json::from_str(&body).unwrap();
+    let mut waiting = server.connect();
+    scope(|scope| {
+        // The database is read, and not written.
+        let lock = "BEGIN; LOCK TABLE ptc_values IN EXCLUSIVE MODE; SELECT pg_sleep(3); COMMIT";
+        scope.spawn(|| world.database.query(lock));
+        sleep(milliseconds(500));
+        waiting.send("POST", &client.headers(), &body);
+        sleep(milliseconds(1_000));
+        let cancel = json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request["id"] },
+        });
+        assert_eq!(server.ask("POST", &client.headers(), &cancel.to_string()).status, 202);
+    });
+    let answer = messages(&waiting.answer()).pop().unwrap();
+    assert!(text_of(&answer["result"]).starts_with("7\n"), "{answer}");
+    assert_eq!(eval(node, &id, "n"), "7");
 }

@@ -207,6 +207,10 @@ impl PostedCall {
 
     fn cancel(&mut self, why: &str) {
         self.calls.cancel(&self.ticket.id);
+        self.refuse_cancelled(why);
+    }
+
+    fn refuse_cancelled(&mut self, why: &str) {
         let ticket = self.ticket.unrecorded();
         self.calls.handler().clone().refuse(ticket, RefusalReason::Cancelled, why, &mut self.buffer);
     }
@@ -221,6 +225,18 @@ impl PostedCall {
         }
     }
 
+    /// Handles the events so far.
+    fn take_events(&mut self) {
+        let now = Instant::now();
+        for message in self.asked.iter().flat_map(|asked| asked.take()) {
+            self.buffer.send(Route::Connection, message);
+        }
+        for (slot, event) in self.mailbox.take() {
+            self.calls.handle(slot, event, now, &mut self.buffer);
+        }
+        self.end_if_revoked();
+    }
+
     /// Waits for the next event and handles it. It is cancel-safe.
     async fn handle_next(&mut self) {
         let report = self.calls.next_report();
@@ -232,18 +248,15 @@ impl PostedCall {
             }
         };
         tokio::select! {
-            () = self.mailbox.arrival() => {
-                let now = Instant::now();
-                for message in self.asked.iter().flat_map(|asked| asked.take()) {
-                    self.buffer.send(Route::Connection, message);
-                }
-                for (slot, event) in self.mailbox.take() {
-                    self.calls.handle(slot, event, now, &mut self.buffer);
-                }
-                self.end_if_revoked();
-            }
+            () = self.mailbox.arrival() => self.take_events(),
             () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.buffer),
-            () = cancelled => self.cancel("the request was cancelled"),
+            () = cancelled => {
+                // What was reported before counts.
+                self.take_events();
+                if self.calls.cancel_for_client(&self.ticket.id) {
+                    self.refuse_cancelled("the request was cancelled");
+                }
+            }
             () = self.holder.revoked() => self.cancel(REVOKED),
             () = self.server.reached(ServerStage::Ending) => {
                 self.calls.cancel(&self.ticket.id);

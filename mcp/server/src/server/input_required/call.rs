@@ -337,6 +337,12 @@ impl Reporter for InputRequiredReporter {
         Some(self.call.slot.clone())
     }
 
+    fn settled(&mut self) {
+        if let RequestSlotState::Attached(request) = &*self.call.slot.lock() {
+            request.mailbox.push((request.slot, Event::Settled));
+        }
+    }
+
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
         self.call.slot.end(&self.handler, Some(answer));
         self.answered = true;

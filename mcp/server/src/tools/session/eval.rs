@@ -233,10 +233,14 @@ impl Tool for SessionEval {
                             }
                         }
                     });
-                    follow(reporter, move |reporter, outcome: Outcome| {
+                    follow(reporter, move |mut reporter, outcome: Outcome| {
                         session.touch();
                         match outcome.result.is_ok() {
-                            true => session.add_program(&journal),
+                            true => {
+                                // A client that cancels it while it is stored gets its answer all the same.
+                                reporter.settled();
+                                session.add_program(&journal);
+                            }
                             false => session.add_answers(),
                         }
                         turn.end_program();
