@@ -44,6 +44,30 @@ fn script(code: &str) -> Value {
     json!({ "name": "execute_program", "arguments": { "code": code } })
 }
 
+/// A task that is stored is not unknown.
+#[test]
+fn a_node_without_room_for_the_task_of_a_dead_node_says_so() {
+    let Some(Nodes { mut nodes, _config, _database }) =
+        Nodes::start(2, &["--lease", "1s", "--max-tasks", "1"])
+    else {
+        return;
+    };
+    let mut client = offering(&nodes[0], VERSION);
+    let named = begin(&nodes[0], &mut client, program(ASK_AND_HOLD), json!({}));
+    let other = begin(&nodes[1], &mut client, program(ASK_AND_HOLD), json!({}));
+    eventually("the task is stored", || {
+        status(&nodes[0], &mut client, "tasks/get", &named).as_deref() == Some("input_required")
+    });
+    // With SIGKILL.
+    drop(nodes.remove(0));
+    eventually("its lease is over", || {
+        let answer = ask(&nodes[0], &mut client, "tasks/get", &named);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        answer.body.contains("no room")
+    });
+    ask(&nodes[0], &mut client, "tasks/cancel", &other);
+}
+
 #[test]
 fn a_task_that_another_node_has_taken_over_is_that_nodes() {
     let Some(Nodes { nodes, _config, _database }) = Nodes::start(2, &["--lease", "1s"]) else { return };

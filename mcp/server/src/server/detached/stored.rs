@@ -307,6 +307,8 @@ pub(in crate::server) enum Elsewhere {
     TakenIn(Option<Box<Unfinished>>),
     /// Another process has it, or has died a moment ago.
     Held,
+    /// It is stored, and this process has no room for it.
+    NoRoom,
     /// Nothing is stored of it.
     Unknown,
 }
@@ -337,7 +339,10 @@ impl DetachedRuns {
         }
         let goes_on = self.goes_on.load(Ordering::Relaxed);
         let unfinished = self.take_in(id.to_owned(), stored, left, goes_on);
-        Elsewhere::TakenIn(unfinished.map(Box::new))
+        match self.find(owner, id) {
+            Some(_) => Elsewhere::TakenIn(unfinished.map(Box::new)),
+            None => Elsewhere::NoRoom,
+        }
     }
 
     /// Takes in what earlier processes have stored. Returns the calls with runs that are to go on; if none are to, they have
