@@ -106,7 +106,7 @@ fn a_session_goes_on_at_every_node_and_ends_at_all_of_them() {
     }
 }
 
-fn client_body(method: &str) -> String {
+pub(crate) fn client_body(method: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method }).to_string()
 }
 

@@ -2,6 +2,7 @@
 //! installed.
 
 mod lost_parts;
+mod missed_messages;
 mod no_token;
 mod session_tools;
 mod sessions_at_once;
