@@ -91,6 +91,24 @@ fn sessions_that_another_node_has_closed_leave_lists_and_quotas() {
     }
 }
 
+/// Sessions that start in the same moment count each other.
+#[test]
+fn an_owner_has_so_many_sessions_at_all_nodes_together() {
+    let Some(world) = SessionNodes::start(3, &["--max-sessions-per-owner", "3"]) else { return };
+    for _ in 0..3 {
+        let started: Vec<Value> = scope(|scope| {
+            let begin = |node| scope.spawn(move || tool(node, "lisp_session_start", json!({})));
+            let begun: Vec<_> =
+                world.nodes.iter().chain(&world.nodes).chain(&world.nodes).map(begin).collect();
+            begun.into_iter().map(|start| start.join().unwrap()["structuredContent"].clone()).collect()
+        });
+        let ids: Vec<&str> = started.iter().filter_map(|started| started["session_id"].as_str()).collect();
+        assert_eq!((ids.len(), listed(&world.nodes[0]).len()), (3, 3), "{started:?}");
+        // Those that are closed count no longer.
+        ids.iter().for_each(|id| drop(call(&world.nodes[1], "lisp_session_close", id)));
+    }
+}
+
 #[test]
 fn more_sessions_than_a_node_has_room_for_go_on_at_every_node() {
     let Some(world) = SessionNodes::start(2, &["--max-sessions", "2"]) else { return };

@@ -5,6 +5,7 @@
 //! now and then at the sessions in which a program is under way. The message has only a digest of the id: what it says
 //! counts as a reason to look, and as no more.
 
+use super::counted;
 use super::fault::SessionFault;
 use super::stored::{StoredSession, key_of, remove_until_done, stored_session, unavailable};
 use super::table::{Closed, OpenSession, SessionTable};
@@ -53,6 +54,9 @@ impl SessionTable {
         let why = |error| unavailable(format_args!("{error}; it may still be open: close it again"));
         if let Err(NoSuchSession) = ended.await.map_err(why)? {
             return closed;
+        }
+        if runs.is_shared() {
+            counted::end(runs, owner, id).await;
         }
         let (runs, id) = (runs.clone(), id.to_owned());
         tasks::spawn(TaskOwner::Process, async move {

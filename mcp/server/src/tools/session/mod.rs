@@ -4,7 +4,7 @@
 //!
 //! - `table`: the open sessions with their owners, quotas and expiry.
 //! - `stored`: sessions in the state of the server. `changes`: the log of one; `turn`: who may add to it.
-//!   `closing`: how one ends at all processes.
+//!   `closing`: how one ends at all processes. `counted`: how many an owner has at all of them.
 //! - `eval`: a program in a session. `view`: the contents of a session, for answers.
 //! - `preludes`: preludes of sessions, from the store.
 //! - `simple`: the tools that run no program.
@@ -14,6 +14,7 @@
 mod arguments;
 mod changes;
 mod closing;
+mod counted;
 mod eval;
 pub mod fault;
 mod preludes;

@@ -5,9 +5,10 @@
 //! ([`super::changes`]).
 
 use super::changes::{SessionLog, changes_of};
+use super::counted;
 use super::fault::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
-use super::table::{OWNER_IS_FULL, OpenSession, SessionTable, now};
+use super::table::{OpenSession, SessionTable, now};
 use super::turn::Turn;
 use super::view;
 use crate::tools::CallOwner;
@@ -97,6 +98,9 @@ pub(super) fn closed() -> SessionFault {
 async fn remove(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
     // It is over for every process before its changes go one by one.
     if let Ok(Some(stored)) = stored_session(runs, id).await {
+        if runs.is_shared() {
+            counted::end(runs, CallOwner(stored.owner), id).await;
+        }
         runs.note(&key_of(id), Some(stored.ended())).await?;
     }
     for (key, _) in runs.notes(&changes_of(id)).await? {
@@ -149,7 +153,7 @@ impl SessionTable {
     ///
     /// # Errors
     /// The store cannot be used; in a database, the owner has as many sessions as it may have, in the memory of a process
-    /// or not. (Sessions that start at several nodes in the same moment do not count each other.)
+    /// or not.
     pub(super) async fn store_start(
         &self,
         owner: CallOwner,
@@ -167,11 +171,12 @@ impl SessionTable {
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
         if log.runs().is_shared() {
-            let others = all_stored(log.runs()).await.map_err(unavailable)?;
-            let of_owner = others.iter().filter(|(_, other)| self.may_use(owner, other) && !other.is_over());
-            if of_owner.count() >= self.quotas().quota().most_of_owner {
-                return Err(SessionFault::new(SessionReason::TooMany, OWNER_IS_FULL));
-            }
+            let mut others = all_stored(log.runs()).await.map_err(unavailable)?;
+            others.retain(|(_, other)| self.may_use(owner, other) && !other.is_over());
+            let others = others.into_iter().map(|(id, _)| id).collect();
+            let most = self.quotas().quota().most_of_owner;
+            let start = (owner, session.id(), session.expires().as_millisecond());
+            counted::start(log.runs(), start, &others, most).await?;
         }
         let added = log.runs().add_note(&key_of(session.id()), text).await;
         // It may be stored all the same.
