@@ -275,6 +275,20 @@ impl Script {
         departed
     }
 
+    /// Calls that have left and are not made again.
+    pub(super) fn made(&self) -> Vec<CallBegun> {
+        let departed = self.departed();
+        let is_made = |call: &&CallBegun| match departed.entered.contains_key(&call.seq) {
+            true => departed.sent.contains(&call.seq),
+            false => departed.sent.contains(&call.seq) || departed.repeatable.contains(&call.seq),
+        };
+        let calls = self.recording.records().iter().filter_map(|record| match record {
+            Record::Call(call) => Some(call),
+            _ => None,
+        });
+        calls.filter(is_made).cloned().collect()
+    }
+
     /// The recorded answer of this call has no call that it belongs to.
     pub(super) fn undelivered(&mut self, seq: u64) {
         self.diverge(|_| format!("the answer of call {seq}, which the program does not wait for"));

@@ -172,6 +172,12 @@ impl RunJournal {
         self.lock().resumes
     }
 
+    /// Calls that an interrupted run has made, and that are not made again.
+    pub fn made(&self) -> Vec<CallBegun> {
+        let state = self.lock();
+        state.script.as_ref().filter(|_| state.resumes).map(|script| script.made()).unwrap_or_default()
+    }
+
     /// Name of the run in its store.
     pub fn name(&self) -> Option<Arc<str>> {
         self.lock().log.as_ref().map(|log| log.name().clone())

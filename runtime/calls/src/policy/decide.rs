@@ -110,7 +110,7 @@ impl Policy {
     /// The limit that the call cannot be counted in, and why.
     pub(super) fn limit_uses(
         &self,
-        call: &Subject<'_>,
+        asker: &CallAsker<'_>,
         plans: &[FilePlan],
         arguments: &Arguments<'_>,
         session: impl FnOnce() -> CountedSession,
@@ -120,7 +120,7 @@ impl Policy {
             return Ok(Vec::new());
         }
         let session = session();
-        let uses = limits.map(|limit| LimitUse::new(limit, arguments, &call.asker, &session));
+        let uses = limits.map(|limit| LimitUse::new(limit, arguments, asker, &session));
         Ok(LimitUse::merged(uses.collect::<Result<_, _>>()?))
     }
 

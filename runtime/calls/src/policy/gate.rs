@@ -405,12 +405,23 @@ impl SharedPolicy {
     ) -> Clearance {
         // Its answer can reach all that comes after it. A policy with rules about that may replace this one meanwhile.
         self.0.flows.note(run, call.server, call.target.label());
-        match policy.limit_uses(call, plans, arguments, || self.0.names.of_run(run)) {
+        match policy.limit_uses(&call.asker, plans, arguments, || self.0.names.of_run(run)) {
             Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
             Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
             Err(why) => {
                 Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling })
             }
+        }
+    }
+
+    /// Counts a call that a run has made in an earlier process for the limits of that run, which no other process counts.
+    pub fn count_before(&self, run: &RunAccount, server: &str, tool: &str, arguments: &str) {
+        let Some(policy) = self.current() else { return };
+        let plans = policy.plans(server, &CallTarget::Tool(tool.into()));
+        let session = || self.0.names.of_run(run);
+        // A call that cannot be counted now was counted by other rules.
+        if let Ok(uses) = policy.limit_uses(&run.asker(), &plans, &Arguments::new(arguments), session) {
+            self.0.limits.add_local(&uses);
         }
     }
 

@@ -114,3 +114,19 @@ fn a_call_that_waits_at_two_crashes_is_made_once() {
     assert!(text.contains("it may have been made"), "{answer}");
     assert_eq!(world.calls(), "write 0\nread 1\nread 1\nwrite 2\n");
 }
+
+#[test]
+fn calls_before_a_crash_count_for_the_limits_of_the_run() {
+    let world = World::new();
+    let policy = world.path("policy.toml");
+    let text = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n[[limit]]\n\
+                tools = [\"count/*\"]\nper = \"session\"\nlimit = \"calls <= 2 per day\"\n";
+    std::fs::write(&policy, text).unwrap();
+    let flags = ["--policy", policy.to_str().unwrap()];
+    let program = "[(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/write {:k 2}))
+        (:reason (tool/call 'count/write {:k 3}))]";
+    world.killed_with(&flags, program, "write 2");
+    let finished = world.resume_with(&world.id(), &flags);
+    assert_eq!(finished.stdout, "[1 :outcome_unknown :denied]\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\nwrite 2\n");
+}

@@ -91,7 +91,7 @@ impl World {
         self.resume_with(id, &[])
     }
 
-    fn resume_with(&self, id: &str, flags: &[&str]) -> Finished {
+    pub(super) fn resume_with(&self, id: &str, flags: &[&str]) -> Finished {
         let state = self.state();
         let words = ["runs", "resume", id, "--state", &state];
         run_ptc(&self.arguments(&[&words, flags].concat()), "")

@@ -176,6 +176,12 @@ impl LimitBook {
         taken.await.unwrap_or_else(|| Err(unknown("the process ends")))
     }
 
+    /// Adds what this process alone counts of uses that another process has taken.
+    pub(in crate::policy) fn add_local(&self, uses: &[LimitUse]) {
+        let local: Vec<&LimitUse> = uses.iter().filter(|used| used.is_local).collect();
+        self.memory.locked().add(&local, milliseconds());
+    }
+
     /// Takes uses that this process alone counts, by this clock.
     fn take_in_memory(&self, uses: &[&LimitUse], clock: impl FnOnce() -> u64) -> Result<(), LimitRefusal> {
         let mut memory = self.memory.locked();

@@ -135,6 +135,9 @@ impl Execution {
         }
         if let Some(journaled) = &mut journaled {
             account.set_journal(journaled.journal.clone());
+            for call in journaled.journal.made() {
+                lisp.broker.policy().count_before(&account, &call.server, &call.tool, call.args.get());
+            }
             journaled.follow_lists(&lisp);
         }
         // What the present would refuse was accepted when the session had it, or when the run began.
