@@ -120,8 +120,10 @@ fn newest(folder: &Path) -> std::io::Result<PathBuf> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with("-ok.jsonl") || name.ends_with("-error.jsonl") {
-            found.push((entry.metadata()?.modified()?, entry.path()));
+        // Links and folders of such a name are no traces.
+        let is_named = name.ends_with("-ok.jsonl") || name.ends_with("-error.jsonl");
+        if let Some(file) = entry.metadata().ok().filter(|file| is_named && file.is_file()) {
+            found.push((file.modified()?, entry.path()));
         }
     }
     let none = || std::io::Error::other("there is no trace in this folder");

@@ -101,7 +101,11 @@ impl Trace {
 
     /// Total bytes of successful upstream calls.
     pub(crate) fn upstream_bytes(&self) -> u64 {
-        self.calls().iter().filter(|call| call.fault.is_none()).filter_map(|call| call.bytes).sum()
+        self.calls()
+            .iter()
+            .filter(|call| call.fault.is_none())
+            .filter_map(|call| call.bytes)
+            .fold(0, u64::saturating_add)
     }
 
     /// How many times less the answer is than what upstream calls gave.

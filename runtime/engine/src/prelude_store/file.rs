@@ -135,8 +135,13 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Resu
     })
 }
 
-fn read(bytes: &[u8]) -> Result<Head, StoreError> {
-    serde_json::from_slice(bytes).map_err(StoreError::broken)
+fn read(id: &str, bytes: &[u8]) -> Result<Head, StoreError> {
+    let damaged = |error| {
+        StoreError::broken(format_args!(
+            "what is stored about {id} is damaged ({error}); put a copy of the store in its place"
+        ))
+    };
+    serde_json::from_slice(bytes).map_err(damaged)
 }
 
 impl StoreBackend for FileBackend {
@@ -147,7 +152,7 @@ impl StoreBackend for FileBackend {
             let rows = heads.iter().map_err(StoreError::broken)?;
             rows.map(|row| {
                 let (id, head) = row.map_err(StoreError::broken)?;
-                Ok((id.value().to_owned(), read(head.value())?))
+                Ok((id.value().to_owned(), read(id.value(), head.value())?))
             })
             .collect()
         })
@@ -158,7 +163,7 @@ impl StoreBackend for FileBackend {
             let transaction = database.begin_read().map_err(StoreError::broken)?;
             let Some(heads) = written(transaction.open_table(HEADS))? else { return Ok(None) };
             let found = heads.get(id).map_err(StoreError::broken)?;
-            found.map(|head| read(head.value())).transpose()
+            found.map(|head| read(id, head.value())).transpose()
         })
     }
 
@@ -182,8 +187,11 @@ impl StoreBackend for FileBackend {
             {
                 let mut heads = transaction.open_table(HEADS).map_err(StoreError::broken)?;
                 let mut sources = transaction.open_table(SOURCES).map_err(StoreError::broken)?;
-                let known =
-                    heads.get(id).map_err(StoreError::broken)?.map(|head| read(head.value())).transpose()?;
+                let known = heads
+                    .get(id)
+                    .map_err(StoreError::broken)?
+                    .map(|head| read(id, head.value()))
+                    .transpose()?;
                 let count = usize::try_from(heads.len().map_err(StoreError::broken)?).unwrap_or(usize::MAX);
                 let HeadChange { head, added, dropped } = decide(known, count)?;
                 let head = serde_json::to_vec(&head).map_err(StoreError::broken)?;
@@ -206,5 +214,66 @@ fn written<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(StoreError::broken(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PreludeRef, PreludeStore};
+    use super::*;
+
+    const TEXT: &str = "(ns a)\n(defn one [] 1)\n";
+
+    /// A store with the prelude `a`, whose file `change` has changed.
+    fn changed(change: impl Fn(&redb::WriteTransaction)) -> (tempfile::TempDir, PreludeStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("preludes.redb");
+        let store = PreludeStore::open(&path).unwrap();
+        store.write("a", TEXT, serde_json::Map::new(), None).unwrap();
+        let database = Database::builder().open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        change(&transaction);
+        transaction.commit().unwrap();
+        drop(database);
+        (folder, store)
+    }
+
+    fn read_a(store: &PreludeStore) -> Result<String, StoreError> {
+        let reference = PreludeRef { id: "a".to_owned(), version: None, checksum: None };
+        store.read(&reference).map(|found| found.source)
+    }
+
+    #[test]
+    fn another_text_than_that_of_the_checksum_is_not_read() {
+        let (_folder, store) = changed(|_| ());
+        assert_eq!(read_a(&store).unwrap(), TEXT);
+        let (_folder, store) = changed(|transaction| {
+            let mut sources = transaction.open_table(SOURCES).unwrap();
+            sources.insert(("a", 1), "(ns a)\n(defn one [] 2)\n").unwrap();
+        });
+        let why = read_a(&store).unwrap_err().to_string();
+        assert!(why.contains("a@1 is not the one with its checksum"), "{why}");
+    }
+
+    #[test]
+    fn facts_that_cannot_be_are_errors() {
+        let with = |from: &'static str, to: &'static str| {
+            changed(move |transaction| {
+                let mut heads = transaction.open_table(HEADS).unwrap();
+                let head = String::from_utf8(heads.get("a").unwrap().unwrap().value().to_vec()).unwrap();
+                assert!(head.contains(from), "{head}");
+                heads.insert("a", head.replace(from, to).as_bytes()).unwrap();
+            })
+        };
+        let write = |store: &PreludeStore| {
+            store.write("b", "(ns b)\n(defn two [] 2)\n", serde_json::Map::new(), None)
+        };
+        let (_folder, store) = with("\"source_bytes\":23", "\"source_bytes\":18446744073709551615");
+        assert_eq!(write(&store).unwrap_err().reason, "store_full");
+        let (_folder, store) = with("\"latest\":1", "\"latest\":18446744073709551615");
+        let full = store.write("a", TEXT, serde_json::Map::new(), None).unwrap_err();
+        assert!(full.to_string().contains("no numbers left"), "{full}");
+        let (_folder, store) = with("{", "{,");
+        assert!(write(&store).unwrap_err().to_string().contains("stored about a is damaged"));
     }
 }

@@ -244,6 +244,12 @@ impl PreludeStore {
         reference.check(&version)?;
         // A version that is dropped at this moment may lose its text after its entry was read.
         let source = self.backend.source(id, number)?.ok_or_else(|| StoreError::not_found(reference))?;
+        if sha256_hex(source.as_bytes()) != version.checksum {
+            return Err(StoreError::broken(format_args!(
+                "the text of {id}@{number} is not the one with its checksum; put a copy of the store in its place, or write \
+                 the prelude again"
+            )));
+        }
         Ok(PreludeCandidate { version, source })
     }
 
@@ -265,7 +271,8 @@ impl PreludeStore {
     /// Bytes of all texts.
     fn source_bytes(&self) -> Result<u64, StoreError> {
         let heads = self.backend.heads()?;
-        Ok(heads.iter().flat_map(|(_, head)| &head.versions).map(|version| version.source_bytes).sum())
+        let versions = heads.iter().flat_map(|(_, head)| &head.versions);
+        Ok(versions.fold(0, |sum: u64, version| sum.saturating_add(version.source_bytes)))
     }
 
     /// [`PreludeStore::write`] that writes nothing if the interrupt is raised before the text has compiled.
@@ -283,7 +290,7 @@ impl PreludeStore {
             return Err(StoreError::new("source_too_large", message));
         }
         check_metadata(&metadata)?;
-        let bytes = self.source_bytes()? + source.len() as u64;
+        let bytes = self.source_bytes()?.saturating_add(source.len() as u64);
         if bytes > MOST_BYTES {
             let message =
                 format!("the texts of the store would have {bytes} bytes, at most {MOST_BYTES} are kept");
@@ -303,7 +310,8 @@ impl PreludeStore {
                 let message = format!("the current version of {id} is not {parent}: read it again");
                 return Err(StoreError::new("stale_base", message));
             }
-            let number = head.latest + 1;
+            let used_up = || StoreError::broken(format_args!("{id} has no numbers left for versions"));
+            let number = head.latest.checked_add(1).ok_or_else(used_up)?;
             let version = PreludeVersion {
                 id: id.to_owned(),
                 version: number,

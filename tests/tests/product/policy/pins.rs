@@ -110,7 +110,10 @@ fn servers_that_are_accepted_at_once_are_all_accepted() {
     std::thread::scope(|scope| {
         for n in 0..6 {
             let folder = &folder;
-            scope.spawn(move || assert_eq!(folder.ptc(&["pin", &format!("s{n}")]).code, Some(0)));
+            let mut command = ptc(&["pin", &format!("s{n}"), "--upstreams-config", "config.yaml"]);
+            // The lock is in the state folder.
+            command.current_dir(folder.0.path()).env("XDG_STATE_HOME", folder.0.path().join("state"));
+            scope.spawn(move || assert_eq!(run(command, "").code, Some(0)));
         }
     });
     let lock: Value =

@@ -15,7 +15,7 @@ use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(15);
 
 /// Size limit of a file.
 const FILE_BYTES: usize = 256 << 10;
+
+/// What the log says of a file.
+const UNREADABLE: &str = "it is no login that this ptc reads, so it is not used; `ptc login` writes it anew";
 
 /// Names one login in the store by all that is known before any server is asked: the address of the server, how it is
 /// reached, the configured client and issuer, the owner, and a grant that needs no person with its identity provider and ID
@@ -172,7 +175,12 @@ impl TokenStore {
                 blocking(move || read_file(&path)).await?
             }
         };
-        Ok(text.and_then(|text| StoredLogin::from_json(&text, secrets)))
+        let Some(text) = text else { return Ok(None) };
+        let login = StoredLogin::from_json(&text, secrets);
+        if login.is_none() {
+            tracing::warn!("{}: {UNREADABLE}", self.file(key).display());
+        }
+        Ok(login)
     }
 
     /// All logins in files that can be read. A helper does not tell its logins from those of other programs.
@@ -189,10 +197,17 @@ impl TokenStore {
             let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
             paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
             paths.sort();
-            Ok(paths.iter().filter_map(|path| read_file(path).ok().flatten()).collect::<Vec<_>>())
+            let texts = paths.into_iter().map(|path| (read_file(&path).ok().flatten(), path));
+            Ok(texts.collect::<Vec<_>>())
         });
-        let logins = texts.await?.into_iter().filter_map(|text| StoredLogin::from_json(&text, secrets));
-        Ok(logins.map(|login| login.facts()).collect())
+        let mut logins = Vec::new();
+        for (text, path) in texts.await? {
+            match text.and_then(|text| StoredLogin::from_json(&text, secrets)) {
+                Some(login) => logins.push(login.facts()),
+                None => tracing::warn!("{}: {UNREADABLE}", path.display()),
+            }
+        }
+        Ok(logins)
     }
 
     /// Stores a login. It is on the disk when this returns.
@@ -265,7 +280,9 @@ impl TokenStore {
 }
 
 fn read_file(path: &Path) -> io::Result<Option<String>> {
-    match files::read(path) {
+    let mut bytes = Vec::new();
+    let read = files::open(path).and_then(|file| file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    match read.map(|_| bytes) {
         Ok(bytes) if bytes.len() <= FILE_BYTES => Ok(String::from_utf8(bytes).ok()),
         Ok(_) => Ok(None),
         // Where there is no folder, there is no login either.

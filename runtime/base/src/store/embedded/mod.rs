@@ -160,7 +160,7 @@ fn leased(
         Some(held) => match held.value() {
             (same, epoch, end) if same == holder && end > now => epoch,
             (_, _, end) if end > now || is_new => return Ok(None),
-            (_, epoch, _) => now.max(epoch + 1),
+            (_, epoch, _) => now.max(epoch.saturating_add(1)),
         },
         None if is_new => now,
         None => return Ok(None),

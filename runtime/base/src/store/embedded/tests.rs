@@ -1,5 +1,7 @@
 //! Tests the store in a file: full disks, damaged files, processes that die while they make one.
 
+#![allow(clippy::disallowed_methods, reason = "tests damage files as they need it")]
+
 use super::*;
 use crate::files;
 use std::sync::atomic::{AtomicBool, Ordering};
