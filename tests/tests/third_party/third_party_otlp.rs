@@ -1,5 +1,7 @@
 //! Spans and metrics in Protocol Buffers are read by the messages that OpenTelemetry publishes.
 
+#![allow(clippy::unwrap_used, reason = "a broken export should be loud")]
+
 use ptc_tests::binary::ptc;
 use ptc_tests::collector::{Collector, Export, attribute};
 use ptc_tests::serve::Server;
