@@ -8,7 +8,6 @@ use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
-use std::process::Command;
 
 /// What `count/read` answers must not reach `count/write`.
 const RULES: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
@@ -341,15 +340,6 @@ fn stored_sessions_of_an_owner_are_counted() {
     start(&mut one);
 }
 
-/// What a statement gives, as text.
-fn query(database: &Database, statement: &str) -> String {
-    let mut psql = Command::new("psql");
-    psql.arg(database.url()).args(["--tuples-only", "--no-align", "--command", statement]);
-    let output = psql.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
 /// A session whose time is over leaves the database, though no process starts.
 #[test]
 fn sessions_that_are_over_leave_the_database() {
@@ -359,8 +349,53 @@ fn sessions_that_are_over_leave_the_database() {
     let mut server = serve(&world, &["--session-ttl", "1s", "--session-idle-timeout", "100ms"]);
     let rows = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session%' AND value IS NOT NULL";
     start(&mut server);
-    eventually("the session is removed", || query(&database, rows) == "0");
+    eventually("the session is removed", || database.query(rows) == "0");
     // It was there.
     let removed = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session/%' AND value IS NULL";
-    assert_eq!(query(&database, removed), "1");
+    assert_eq!(database.query(removed), "1");
+}
+
+/// A change that a node adds at the last moment, and does not live to remove, leaves the database, too.
+#[test]
+fn a_change_behind_the_end_of_a_session_leaves_the_database() {
+    let Some(database) = Database::start() else { return };
+    let world = World::new().with_state(database.url());
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    let mut server = serve(&world, &["--session-ttl", "1s"]);
+    let id = start(&mut server);
+    eval(&mut server, &id, "(def n 1)");
+    call(&mut server, "lisp_session_close", json!({ "session_id": id }));
+    let changes = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session-change/%' AND value IS NOT NULL";
+    eventually("its changes are removed", || database.query(changes) == "0");
+    let late = format!(
+        "INSERT INTO ptc_values (key, version, value) VALUES ('session-change/{id}/00000009', 1, 'x')"
+    );
+    database.query(&late);
+    eventually("the late change is removed", || database.query(changes) == "0");
+    let rows = "SELECT count(*) FROM ptc_values WHERE key LIKE 'session/%' AND value IS NOT NULL";
+    eventually("the session is removed", || database.query(rows) == "0");
+}
+
+/// A limit of a session counts what its programs have called in earlier processes.
+#[test]
+fn a_limit_of_a_session_goes_on_in_the_next_process() {
+    let policy = PolicyFile::new(
+        "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }
+[[limit]]
+tools = [\"count/read\"]
+per = \"session\"
+limit = 'calls <= 3 per day'
+",
+    );
+    let flags = ["--policy", policy.path()];
+    let world = World::new();
+    let reads = "(:reason (tool/call 'count/read {:k 1}))";
+    let mut server = serve(&world, &flags);
+    let (id, other) = (start(&mut server), start(&mut server));
+    assert_eq!([(); 2].map(|()| eval(&mut server, &id, reads)), ["nil", "nil"]);
+    drop(server);
+    let mut server = serve(&world, &flags);
+    assert_eq!([(); 2].map(|()| eval(&mut server, &id, reads)), ["nil", ":denied"]);
+    assert_eq!(eval(&mut server, &other, reads), "nil");
+    assert_eq!(world.calls(), "read 1\n".repeat(4));
 }

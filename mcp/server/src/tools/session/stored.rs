@@ -31,6 +31,10 @@ const PREFIX: &str = "session/";
 const SHORTEST_SWEEP: Duration = Duration::from_secs(1);
 const LONGEST_SWEEP: Duration = Duration::from_secs(3_600);
 
+/// How long the entry of a session stays in a database that is over, in milliseconds: longer than any attempt to add a
+/// change.
+const SETTLED: i64 = 20_000;
+
 /// The pause before a removal is tried again grows within these.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -46,6 +50,9 @@ pub(super) struct StoredSession {
     /// In milliseconds since 1970.
     created_ms: i64,
     expires_ms: i64,
+    /// When it was closed.
+    #[serde(default)]
+    ended_ms: Option<i64>,
     /// Its preludes with versions and checksums.
     preludes: Option<Value>,
     /// Its limits by name: what it holds is within these.
@@ -74,10 +81,17 @@ impl StoredSession {
         self.expires_ms <= now().as_millisecond()
     }
 
+    /// True if it has been over for so long that no process adds a change any more.
+    fn is_settled(&self) -> bool {
+        let since = self.ended_ms.unwrap_or(self.expires_ms);
+        self.is_over() && now().as_millisecond().saturating_sub(since) > SETTLED
+    }
+
     /// The text of this session when it has ended.
     pub(super) fn ended(self) -> Vec<u8> {
+        let ended_ms = Some(now().as_millisecond());
         // Plain data.
-        serde_json::to_vec(&StoredSession { expires_ms: 0, ..self }).unwrap_or_default()
+        serde_json::to_vec(&StoredSession { expires_ms: 0, ended_ms, ..self }).unwrap_or_default()
     }
 }
 
@@ -94,10 +108,14 @@ pub(super) fn closed() -> SessionFault {
     SessionFault::new(SessionReason::Closed, "session is closed")
 }
 
-/// Removes a session and its changes.
+/// Ends a session and removes its changes. In a database its own entry stays for a moment: a process that has not learned
+/// of the end may still add a change, which a later sweep removes ([`SessionTable::sweep`]).
 async fn remove(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
+    let text = runs.read_note(&key_of(id)).await?;
+    let stored = text.and_then(|text| serde_json::from_slice::<StoredSession>(&text).ok());
+    let is_settled = stored.as_ref().is_none_or(StoredSession::is_settled);
     // It is over for every process before its changes go one by one.
-    if let Ok(Some(stored)) = stored_session(runs, id).await {
+    if let Some(stored) = stored.filter(|stored| !stored.is_over()) {
         if runs.is_shared() {
             counted::end(runs, CallOwner(stored.owner), id).await;
         }
@@ -106,7 +124,10 @@ async fn remove(runs: &DurableRuns, id: &str) -> Result<(), StoreError> {
     for (key, _) in runs.notes(&changes_of(id)).await? {
         runs.note(&key, None).await?;
     }
-    runs.note(&key_of(id), None).await
+    match is_settled || !runs.is_shared() {
+        true => runs.note(&key_of(id), None).await,
+        false => Ok(()),
+    }
 }
 
 /// Removes a session and its changes, and tries again until the store takes it. If this process ends before, a session
@@ -166,6 +187,7 @@ impl SessionTable {
             title: session.title().map(str::to_owned),
             created_ms: session.created().as_millisecond(),
             expires_ms: session.expires().as_millisecond(),
+            ended_ms: None,
             preludes: session.preludes().references.clone(),
             limits: limits_by_name(session.session().limits()),
         };
