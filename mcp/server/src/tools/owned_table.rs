@@ -174,6 +174,11 @@ impl<T: Owned> OwnedTable<T> {
         state.remove(id)
     }
 
+    /// Remembers that an entry of this owner is gone, which this table does not have.
+    pub(crate) fn remember_removed(&self, owner: CallOwner, id: &str) {
+        self.lock().remember(owner, id);
+    }
+
     /// Removes an entry of this owner if this is true for it. Its id is not remembered.
     pub(crate) fn remove_if(&self, owner: CallOwner, id: &str, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
@@ -234,11 +239,15 @@ impl<T> TableState<T> {
 
     fn remove(&mut self, id: &str) -> Option<T> {
         let entry = self.entries.remove(id)?;
+        self.remember(entry.owner, id);
+        Some(entry.value)
+    }
+
+    fn remember(&mut self, owner: CallOwner, id: &str) {
         if self.removed.len() >= REMEMBERED {
             self.removed.pop_front();
         }
-        self.removed.push_back((entry.owner, id.to_owned()));
-        Some(entry.value)
+        self.removed.push_back((owner, id.to_owned()));
     }
 }
 

@@ -387,14 +387,20 @@ per = \"session\"
 limit = 'calls <= 3 per day'
 ",
     );
-    let flags = ["--policy", policy.path()];
-    let world = World::new();
+    let (world, counts) = (World::new(), tempfile::tempdir().unwrap());
+    let serve = || {
+        let state = world.state();
+        let words = ["serve", "--state", &state, "--sessions", "--policy", policy.path()];
+        let mut command = ptc(&world.arguments(&words));
+        command.env("XDG_STATE_HOME", counts.path());
+        Server::from_command(command)
+    };
     let reads = "(:reason (tool/call 'count/read {:k 1}))";
-    let mut server = serve(&world, &flags);
+    let mut server = serve();
     let (id, other) = (start(&mut server), start(&mut server));
     assert_eq!([(); 2].map(|()| eval(&mut server, &id, reads)), ["nil", "nil"]);
     drop(server);
-    let mut server = serve(&world, &flags);
+    let mut server = serve();
     assert_eq!([(); 2].map(|()| eval(&mut server, &id, reads)), ["nil", ":denied"]);
     assert_eq!(eval(&mut server, &other, reads), "nil");
     assert_eq!(world.calls(), "read 1\n".repeat(4));

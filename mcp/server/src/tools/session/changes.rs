@@ -8,7 +8,7 @@
 use super::fault::SessionFault;
 use super::stored::{closed, remove_until_done, stored_session, unavailable};
 use super::table::OpenSession;
-use super::turn::Turns;
+use super::turn::LogLocks;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, Recording, RunJournal};
@@ -53,7 +53,7 @@ pub(super) struct SessionLog {
     state: Mutex<LogState>,
     /// Held while changes are read or written, so that they stay in order.
     order: tokio::sync::Mutex<()>,
-    turns: Arc<Turns>,
+    turns: Arc<LogLocks>,
     /// The session is stored: until then it is in the memory of this process alone.
     is_begun: AtomicBool,
 }
@@ -125,7 +125,7 @@ impl SessionLog {
     }
 
     /// The turns in the session.
-    pub(super) fn turns(&self) -> &Arc<Turns> {
+    pub(super) fn turns(&self) -> &Arc<LogLocks> {
         &self.turns
     }
 

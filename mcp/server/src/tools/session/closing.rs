@@ -55,6 +55,9 @@ impl SessionTable {
         if let Err(NoSuchSession) = ended.await.map_err(why)? {
             return closed;
         }
+        if closed.is_err() {
+            self.remember_closed(owner, id);
+        }
         if runs.is_shared() {
             counted::end(runs, owner, id).await;
         }

@@ -11,7 +11,7 @@ use ptc_calls::journal::DurableRuns;
 use std::collections::{BTreeMap, HashSet};
 
 /// Keys begin so, before the owner.
-const PREFIX: &str = "session-starts/";
+const PREFIX: &str = "owner-sessions/";
 
 /// How long a start counts that is not stored yet, in milliseconds: longer than any attempt to store it. It counts no longer
 /// than its session lives.

@@ -5,7 +5,7 @@ use super::arguments::Fields;
 use super::changes::SessionLog;
 use super::fault::{SessionFault, SessionReason};
 use super::table::{OpenSession, SessionTable};
-use super::turn::Turn;
+use super::turn::LogLock;
 use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
@@ -116,7 +116,7 @@ impl SessionEval {
 }
 
 /// A session with the turn in it, and with the permit for a program.
-fn permitted(session: Arc<OpenSession>, turn: Option<Turn>) -> Result<Permitted, SessionFault> {
+fn permitted(session: Arc<OpenSession>, turn: Option<LogLock>) -> Result<Permitted, SessionFault> {
     let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
     Ok((session, permit, turn))
 }
@@ -220,7 +220,7 @@ impl Tool for SessionEval {
                 }),
                 Some((turn, journal)) => {
                     turn.begin_program();
-                    let (done, is_done) = oneshot::channel::<(Turn, Box<dyn Reporter>, Outcome)>();
+                    let (done, is_done) = oneshot::channel::<(LogLock, Box<dyn Reporter>, Outcome)>();
                     let stored = session.clone();
                     tasks::spawn(TaskOwner::Run, async move {
                         let Ok((_turn, reporter, outcome)) = is_done.await else { return };
@@ -287,7 +287,7 @@ enum EvalStart {
 }
 
 /// A session in which a program may begin, with the turn in it if it is stored.
-type Permitted = (Arc<OpenSession>, SessionPermit, Option<Turn>);
+type Permitted = (Arc<OpenSession>, SessionPermit, Option<LogLock>);
 
 /// Facts about a program for the log, apart from its end.
 struct PendingLogEntry {

@@ -6,7 +6,7 @@ use super::changes::SessionLog;
 use super::fault::SessionFault;
 use super::preludes::RequestedPreludes;
 use super::table::{Closed, OpenSession, SessionTable, Unreported};
-use super::turn::Turn;
+use super::turn::LogLock;
 use super::{SESSION_ID, data_answer, ok, refused, view};
 use crate::protocol::params::Params;
 use crate::redact;
@@ -375,7 +375,7 @@ impl BoundTool {
     fn forget_stored(
         &self,
         owner: CallOwner,
-        (session, turn): (Arc<OpenSession>, Option<Turn>),
+        (session, turn): (Arc<OpenSession>, Option<LogLock>),
         fields: &Fields,
         reporter: Box<dyn Reporter>,
     ) {
@@ -389,7 +389,7 @@ impl BoundTool {
     fn forget_with(
         &self,
         owner: CallOwner,
-        (session, permit, turn): (Arc<OpenSession>, SessionPermit, Option<Turn>),
+        (session, permit, turn): (Arc<OpenSession>, SessionPermit, Option<LogLock>),
         Forgotten { forget, cleared }: Forgotten,
         reporter: Box<dyn Reporter>,
     ) {

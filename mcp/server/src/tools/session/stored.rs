@@ -9,7 +9,7 @@ use super::counted;
 use super::fault::{SessionFault, SessionReason};
 use super::preludes::RequestedPreludes;
 use super::table::{OpenSession, SessionTable, now};
-use super::turn::Turn;
+use super::turn::LogLock;
 use super::view;
 use crate::tools::CallOwner;
 use jiff::Timestamp;
@@ -163,7 +163,7 @@ async fn all_stored(runs: &DurableRuns) -> Result<Vec<(String, StoredSession)>, 
 }
 
 /// A session, and the turn in it if it is stored.
-pub(super) type WithTurn = Result<(Arc<OpenSession>, Option<Turn>), SessionFault>;
+pub(super) type WithLock = Result<(Arc<OpenSession>, Option<LogLock>), SessionFault>;
 
 fn is_closed<T>(found: &Result<T, SessionFault>) -> bool {
     found.as_ref().is_err_and(|fault| fault.reason == SessionReason::Closed)
@@ -211,7 +211,7 @@ impl SessionTable {
     ///
     /// # Errors
     /// There is no such session; a program is under way in it; it cannot be restored.
-    pub(super) async fn take_turn(self: &Arc<SessionTable>, owner: CallOwner, id: &str) -> WithTurn {
+    pub(super) async fn take_turn(self: &Arc<SessionTable>, owner: CallOwner, id: &str) -> WithLock {
         loop {
             let session = match self.find(owner, id) {
                 Ok(session) => session,

@@ -314,6 +314,11 @@ impl SessionTable {
         self.limits
     }
 
+    /// Remembers that a session was closed that this process does not have in memory.
+    pub(super) fn remember_closed(&self, owner: CallOwner, id: &str) {
+        self.open.remember_removed(owner, id);
+    }
+
     pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {
         let Some(session) = self.open.remove(owner, id) else {
             return Err(missing(self.open.was_removed(owner, id)));

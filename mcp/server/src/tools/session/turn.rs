@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 
 /// The turns in a session.
 #[derive(Default)]
-pub(super) struct Turns {
-    state: Mutex<TurnState>,
+pub(super) struct LogLocks {
+    state: Mutex<LogLockState>,
     /// Notifies that the turn was given back, or that a program has begun.
     changed: Notify,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum TurnState {
+enum LogLockState {
     #[default]
     Free,
     /// The store is read or written, which ends soon: further requests wait.
@@ -30,36 +30,36 @@ enum TurnState {
 }
 
 /// The turn in a session. It ends when this is dropped.
-pub(super) struct Turn(Arc<Turns>);
+pub(super) struct LogLock(Arc<LogLocks>);
 
-impl Turn {
+impl LogLock {
     /// A program begins: those that wait wait no longer.
     pub(super) fn begin_program(&self) {
-        *self.0.state.locked() = TurnState::Program;
+        *self.0.state.locked() = LogLockState::Program;
         self.0.changed.notify_waiters();
     }
 
     /// The program has ended. What it has changed is still to be stored.
     pub(super) fn end_program(&self) {
-        *self.0.state.locked() = TurnState::Brief;
+        *self.0.state.locked() = LogLockState::Brief;
     }
 }
 
-impl Drop for Turn {
+impl Drop for LogLock {
     fn drop(&mut self) {
-        *self.0.state.locked() = TurnState::Free;
+        *self.0.state.locked() = LogLockState::Free;
         self.0.changed.notify_waiters();
     }
 }
 
-impl Turns {
+impl LogLocks {
     /// The turn, or why it is not free.
-    fn take(self: &Arc<Turns>) -> Result<Turn, TurnState> {
+    fn take(self: &Arc<LogLocks>) -> Result<LogLock, LogLockState> {
         let mut state = self.state.locked();
         match *state {
-            TurnState::Free => {
-                *state = TurnState::Brief;
-                Ok(Turn(self.clone()))
+            LogLockState::Free => {
+                *state = LogLockState::Brief;
+                Ok(LogLock(self.clone()))
             }
             taken => Err(taken),
         }
@@ -67,13 +67,13 @@ impl Turns {
 
     /// True while a program is under way.
     pub(super) fn has_program(&self) -> bool {
-        *self.state.locked() == TurnState::Program
+        *self.state.locked() == LogLockState::Program
     }
 }
 
 impl OpenSession {
     /// The turn, if it is free now and the session is stored.
-    pub(super) fn try_turn(&self) -> Option<Turn> {
+    pub(super) fn try_turn(&self) -> Option<LogLock> {
         self.log()?.turns().take().ok()
     }
 
@@ -82,14 +82,14 @@ impl OpenSession {
     ///
     /// # Errors
     /// A program is under way.
-    pub(super) async fn turn(&self) -> Result<Option<Turn>, SessionFault> {
+    pub(super) async fn turn(&self) -> Result<Option<LogLock>, SessionFault> {
         let Some(log) = self.log() else { return Ok(None) };
         loop {
             // Registered before the check, so that no notification is missed.
             let changed = log.turns().changed.notified();
             match log.turns().take() {
                 Ok(turn) => return Ok(Some(turn)),
-                Err(TurnState::Program) if self.session().acquire_after_cancel().is_none() => {
+                Err(LogLockState::Program) if self.session().acquire_after_cancel().is_none() => {
                     return Err(SessionFault::busy(self.id()));
                 }
                 Err(_) => {}
