@@ -1,7 +1,7 @@
 //! Tests with a real database, where PostgreSQL is installed.
 
 #[path = "../../../../../tests/src/postgres.rs"]
-#[allow(unreachable_pub, reason = "a module of the tests of the product")]
+#[allow(unreachable_pub, dead_code, reason = "a module of the tests of the product, which use more of it")]
 mod database;
 
 use super::PostgresStore;
