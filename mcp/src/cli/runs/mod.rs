@@ -126,6 +126,13 @@ pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
     let reply = match (state::open(&location, state.lease()?, state.patience()?).await, location.folder()) {
         (Ok(runs), _) => here(&runs, &request, resume).await?,
         (Err(StoreError::Taken(why)), Some(folder)) => {
+            // What would be denied here must not be allowed there.
+            if let Some(flag) = resume.as_ref().and_then(|(_, upstreams)| upstreams.policy.given()) {
+                return Err(Abort::usage(format!(
+                    "{flag}: the server that has the folder goes on with the run, under its own policy ({why}); stop it first, \
+                     or leave {flag} out"
+                )));
+            }
             let reply = control::ask(folder, &request).await;
             reply.map_err(|error| Abort::usage(format!("--state: {why}, which does not answer: {error}")))?
         }

@@ -333,6 +333,10 @@ fn a_person_decides_whether_a_call_in_doubt_is_made_again() {
         world.killed("(let [r (tool/call 'count/write {:k 2})] (or (:value r) (:reason r)))", "write 2");
         let mut server = serve(&world, &[], json!({ "elicitation": {} }));
         let id = world.id();
+        // A policy that the server does not have would not hold.
+        let policy = world.file("policy.toml", ALLOWED);
+        let refused = world.runs(&["resume", &id, "--policy", &policy]);
+        assert!(refused.code == Some(2) && refused.stderr.contains("its own policy"), "{refused:?}");
         let finished = std::thread::scope(|scope| {
             let resumed = scope.spawn(|| world.runs(&["resume", &id, "--in-doubt", "ask"]));
             let request = server.receive();
