@@ -89,15 +89,31 @@ fn must_be_plain(found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Puts a new file in the place of the old one, so the old content stays where the disk has no room for the new one.
+/// Puts a new file in the place of the old one, so the old content stays where the disk has no room for the new one. An old
+/// one that can be written and not replaced (another user's, in a folder of others, mounted by itself) is written in place.
 fn replace(entry_path: &EntryPath, content: &str, before: Option<&Metadata>) -> io::Result<()> {
-    let EntryPath { folder, name } = entry_path;
-    if before.is_some() {
-        // A file that may not be written is not replaced either.
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-        must_be_plain(&folder.open_with(name, &options)?.metadata()?)?;
+    let Some(before) = before else { return put(entry_path, content, None) };
+    // A file that may not be written is not replaced either.
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    let mut old = entry_path.folder.open_with(&entry_path.name, &options)?;
+    must_be_plain(&old.metadata()?)?;
+    let cannot_be_replaced = |error: &io::Error| {
+        use ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+        matches!(error.kind(), CrossesDevices | PermissionDenied | ReadOnlyFilesystem | ResourceBusy)
+    };
+    match put(entry_path, content, Some(before)) {
+        Err(error) if cannot_be_replaced(&error) => {
+            old.set_len(0)?;
+            old.write_all(content.as_bytes())
+        }
+        done => done,
     }
+}
+
+/// Writes a new file under another name, and gives it its own.
+fn put(entry_path: &EntryPath, content: &str, before: Option<&Metadata>) -> io::Result<()> {
+    let EntryPath { folder, name } = entry_path;
     let partial = format!(".ptc-{:016x}.partial", files::random());
     let mut file = folder.open_with(&partial, OpenOptions::new().write(true).create_new(true))?;
     let written = before
@@ -110,12 +126,12 @@ fn replace(entry_path: &EntryPath, content: &str, before: Option<&Metadata>) -> 
     })
 }
 
-/// Gives a new file the mode and, where possible, the owner of the one that it replaces.
+/// Gives a new file the mode and the owner of the one that it replaces.
 fn adopt(file: &File, before: &Metadata) -> io::Result<()> {
     let now = file.metadata()?;
     if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
-        // Another user's file stays this user's: only a superuser may give files away.
-        let _ = std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()));
+        // Only a superuser may give files away.
+        std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()))?;
     }
     file.set_permissions(Permissions::from_mode(before.mode() & 0o777))
 }

@@ -119,7 +119,7 @@ impl Loaded {
     /// A call that is cleared later.
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
         let mark = self.mark();
-        let call = HeldCall { loaded: self, clearance, is_in_doubt: false };
+        let call = HeldCall { loaded: self, clearance, is_in_doubt: false, is_made: false };
         PreparedCall { route: Route::Held(Box::new(call)), mark, task: None }
     }
 
@@ -270,12 +270,19 @@ pub(super) struct HeldCall {
     clearance: Option<Clearance>,
     /// It may have been made already: a person decides whether it is made again.
     is_in_doubt: bool,
+    /// Its server has made a task of it, and is asked for that: nothing new is made.
+    is_made: bool,
 }
 
 impl HeldCall {
     /// The same call in doubt.
     pub(super) fn in_doubt(self) -> HeldCall {
         HeldCall { is_in_doubt: true, ..self }
+    }
+
+    /// The same call, of which its server has made a task.
+    pub(super) fn made(self) -> HeldCall {
+        HeldCall { is_made: true, ..self }
     }
 
     /// The call in the ledger.
@@ -298,18 +305,24 @@ impl HeldCall {
 
     /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
     pub(super) async fn cleared(self) -> Result<Route, CallError> {
-        let HeldCall { loaded, clearance, is_in_doubt } = self;
+        let HeldCall { loaded, clearance, is_in_doubt, is_made } = self;
         let (begun, mut waited) = (Instant::now(), Duration::ZERO);
         let (mut loaded, mut clearance) = match clearance {
             _ if is_in_doubt => loaded.repeated().await?,
             Some(clearance) => (loaded, clearance),
             None => {
-                loaded.reviewed().await;
+                if !is_made {
+                    loaded.reviewed().await;
+                }
                 loaded.decided(None).await?
             }
         };
         for _ in 0..ROUNDS {
             clearance = match clearance {
+                // It was approved and counted when it was made.
+                Clearance::Asked(_) | Clearance::Counted(_) if is_made => {
+                    Clearance::Granted(Permitted::by_caller(), None)
+                }
                 Clearance::Asked(asked) => {
                     park(&loaded.plan.account).await;
                     let answer = loaded.asked(&asked).await;
@@ -336,7 +349,7 @@ impl HeldCall {
                     return Ok(loaded.route(permitted));
                 }
                 // It may have been made already.
-                Clearance::Denied(ruling) if is_in_doubt => {
+                Clearance::Denied(ruling) if is_in_doubt || is_made => {
                     loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
                     return Err(refuse(loaded.call, WorldFault::outcome_unknown()).into());
                 }

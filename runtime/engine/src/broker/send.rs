@@ -201,7 +201,11 @@ impl PreparedCall {
 
     /// The same call, which its server has made this task of: the task is asked for in the place of another call.
     pub(crate) fn continued(self, task: &str) -> PreparedCall {
-        PreparedCall { task: Some(task.into()), ..self }
+        let route = match self.route {
+            Route::Held(call) => Route::Held(Box::new(call.made())),
+            route => route,
+        };
+        PreparedCall { route, task: Some(task.into()), ..self }
     }
 
     /// True if the call may be made again although it may have been made.

@@ -130,3 +130,61 @@ fn calls_before_a_crash_count_for_the_limits_of_the_run() {
     assert_eq!(finished.stdout, "[1 :outcome_unknown :denied]\n", "{finished:?}");
     assert_eq!(world.calls(), "write 1\nwrite 2\n");
 }
+
+/// A world whose server `late` starts as `entry` says.
+fn with_late(world: &World, entry: Value) -> Vec<String> {
+    let config = Upstreams::default().add("count", counting(world, &json!({}))).add("late", entry).write();
+    let copy = world.path("late.json");
+    std::fs::copy(config.path(), &copy).unwrap();
+    let flags =
+        ["--upstreams-config", copy.to_str().unwrap(), "--state", &world.state(), "--startup", "lenient"];
+    flags.map(str::to_owned).to_vec()
+}
+
+fn serve_late(world: &World, entry: Value) -> ptc_tests::serve::Server {
+    let flags = with_late(world, entry);
+    ptc_tests::serve::Server::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// A command that never says anything.
+fn silent() -> Value {
+    json!({ "command": "sleep", "args": ["600"] })
+}
+
+#[test]
+fn a_call_that_waits_in_several_processes_is_paid_for_once() {
+    let world = World::new();
+    let program = "(let [[a b] (pcalls (fn [] (:reason (tool/call 'late/echo {})))
+              (fn [] [(:reason (tool/call 'count/write {:k 1})) (:reason (tool/call 'count/write {:k 2}))]))]
+          [a b (:upstream-calls (budget/remaining))])";
+    hang(&world, "write 1");
+    let mut server = serve_late(&world, silent());
+    let task = begin(&mut server, program);
+    reached(&world, "write 1");
+    drop(server);
+    hang(&world, "write 2");
+    let server = serve_late(&world, silent());
+    reached(&world, "write 2");
+    drop(server);
+    std::fs::remove_file(world.path("log.hang")).unwrap();
+    let mut server = serve_late(&world, away());
+    let answer = ask(&mut server, "tasks/result", json!({ "taskId": task }));
+    let text = text_of(&answer["result"]);
+    assert_eq!(text, "[:upstream_unavailable [:outcome_unknown :outcome_unknown] 47]", "{answer}");
+}
+
+#[test]
+fn a_look_at_tools_that_waited_waits_for_the_server_of_the_next_process() {
+    let world = World::new();
+    let program = "(let [[tools b] (pcalls (fn [] (count (dir 'late))) (fn [] (:reason (tool/call 'count/write {:k 1}))))]
+          [(pos? tools) b])";
+    hang(&world, "write 1");
+    let mut server = serve_late(&world, silent());
+    let task = begin(&mut server, program);
+    reached(&world, "write 1");
+    drop(server);
+    std::fs::remove_file(world.path("log.hang")).unwrap();
+    let mut server = serve_late(&world, ptc_tests::upstreams::probe_server(&[]));
+    let answer = ask(&mut server, "tasks/result", json!({ "taskId": task }));
+    assert_eq!(text_of(&answer["result"]), "[true :outcome_unknown]", "{answer}");
+}

@@ -61,7 +61,8 @@ impl OtlpOptions {
         if let Some(url) = &flag
             && !(url.starts_with("http://") || url.starts_with("https://"))
         {
-            return Err(format!("{url} is no address of a collector, such as http://127.0.0.1:4318"));
+            // It may have a password.
+            return Err("this is no address of a collector, such as http://127.0.0.1:4318".to_owned());
         }
         Ok((flag.is_some() || is_set).then_some(OtlpOptions { endpoint: flag }))
     }

@@ -14,6 +14,9 @@ const ENDPOINT: &str = "http://localhost:4318";
 /// Time limit of one request with its repetitions.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Most spans that may wait, whatever the variable says.
+const MOST_WAITING: usize = 1 << 20;
+
 /// What is exported.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
@@ -46,10 +49,16 @@ impl Signal {
                 format!("{}/v1/{path}", base.trim_end_matches('/'))
             }
         };
-        let url = Url::parse(text.trim()).map_err(|error| format!("{text}: {error}"))?;
+        // The text may have a password, so no message has it.
+        let wrong =
+            |why: &str| format!("the address of the collector {why}; write it as {ENDPOINT}/v1/{path}");
+        let url = Url::parse(text.trim()).map_err(|error| wrong(&format!("is none: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("has a user or a password, which belong in OTEL_EXPORTER_OTLP_HEADERS"));
+        }
         match url.scheme() {
             "http" | "https" => Ok(url),
-            _ => Err(format!("{text} is no address of a collector, such as {ENDPOINT}/v1/{path}")),
+            _ => Err(wrong("begins with neither http:// nor https://")),
         }
     }
 }
@@ -119,7 +128,7 @@ pub(super) struct Schedule {
 impl Schedule {
     /// The schedule by the variables.
     pub(super) fn read() -> Schedule {
-        let most_waiting = number("OTEL_BSP_MAX_QUEUE_SIZE").unwrap_or(2_048).max(1);
+        let most_waiting = number("OTEL_BSP_MAX_QUEUE_SIZE").unwrap_or(2_048).clamp(1, MOST_WAITING);
         Schedule {
             most_waiting,
             most_spans: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").unwrap_or(512).clamp(1, most_waiting),

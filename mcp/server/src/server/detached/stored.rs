@@ -456,7 +456,8 @@ impl DetachedRuns {
 
     /// Stores the end of a call with which this process does not go on. Its run stays.
     fn store_end(&self, handle: &Arc<DetachedRun>) {
-        let Some(store) = self.store.clone() else { return };
+        // Another node may go on with it.
+        let Some(store) = self.store.clone().filter(|store| !store.is_shared()) else { return };
         let handle = handle.clone();
         self.spawn(async move {
             let _order = handle.order.lock().await;

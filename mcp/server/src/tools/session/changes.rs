@@ -216,7 +216,12 @@ impl SessionLog {
         };
         // A process that closes the session ends it before it removes the changes ([`remove`]): it sees this change, or
         // the session is over here.
-        if stored_session(&self.runs, &self.id).await?.is_none() {
+        let session = stored_session(&self.runs, &self.id).await;
+        if session.is_err() && is_added {
+            // It is stored: a session that was closed meanwhile takes it along when that is seen.
+            return Ok(true);
+        }
+        if session?.is_none() {
             if is_added {
                 self.runs.note(key, None).await.map_err(unavailable)?;
             }

@@ -82,37 +82,44 @@ impl SessionEval {
         Ok(CheckedCall { id: id.to_owned(), program: program.to_owned(), context, schema })
     }
 
-    /// When a program of a session may begin.
-    fn start(&self, owner: CallOwner, id: &str) -> Result<EvalStart, SessionFault> {
+    /// When a program of a session may begin, which is asked once the call has its slot.
+    fn start(&self, owner: CallOwner, id: &str) -> Result<StartOfEval, SessionFault> {
         let table = self.table.clone();
         match table.find(owner, id) {
             Ok(session) if session.log().is_none() => {
-                match (session.session().acquire(), session.session().acquire_after_cancel()) {
-                    (Ok(permit), _) => Ok(EvalStart::Now((session, permit, None))),
+                let start = match (session.session().acquire(), session.session().acquire_after_cancel()) {
+                    (Ok(permit), _) => EvalStart::Now((session, permit, None)),
                     // A client may send the next program right after it cancels one, so the call waits for the
                     // cancelled program's end.
                     (Err(SessionBusy), Some(later)) => {
-                        Ok(EvalStart::Later(Box::pin(async move { Ok((session, later.await, None)) })))
+                        EvalStart::Later(Box::pin(async move { Ok((session, later.await, None)) }))
                     }
-                    (Err(SessionBusy), None) => Err(SessionFault::busy(session.id())),
-                }
+                    (Err(SessionBusy), None) => return Err(SessionFault::busy(session.id())),
+                };
+                Ok(Box::new(move || Ok(start)))
             }
             Err(fault) if table.durable().is_none() => Err(fault),
-            Ok(session)
-                if session.log().is_some_and(SessionLog::is_current)
-                    && let Some(turn) = session.try_turn() =>
-            {
-                permitted(session, Some(turn)).map(EvalStart::Now)
-            }
+            // A queued call does not hold the turn: calls before it, which have the slots, may wait for it.
             Ok(_) | Err(_) => {
                 let id = id.to_owned();
-                Ok(EvalStart::Later(Box::pin(async move {
-                    let (session, turn) = table.take_turn(owner, &id).await?;
-                    permitted(session, turn)
-                })))
+                Ok(Box::new(move || start_stored(table, owner, id)))
             }
         }
     }
+}
+
+/// When a program of a stored session may begin.
+fn start_stored(table: Arc<SessionTable>, owner: CallOwner, id: String) -> Result<EvalStart, SessionFault> {
+    if let Ok(session) = table.find(owner, &id)
+        && session.log().is_some_and(SessionLog::is_current)
+        && let Some(turn) = session.try_turn()
+    {
+        return permitted(session, Some(turn)).map(EvalStart::Now);
+    }
+    Ok(EvalStart::Later(Box::pin(async move {
+        let (session, turn) = table.take_turn(owner, &id).await?;
+        permitted(session, turn)
+    })))
 }
 
 /// A session with the turn in it, and with the permit for a program.
@@ -252,12 +259,16 @@ impl Tool for SessionEval {
             permit.submit(program, options, accept, watcher)
         };
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
-            match start {
-                EvalStart::Now(permitted) => {
+            match start() {
+                Err(fault) => {
+                    reporter.ended(&refused(&fault));
+                    Box::new(|| {})
+                }
+                Ok(EvalStart::Now(permitted)) => {
                     let submitted = begin(permitted, reporter);
                     Box::new(move || submitted.cancel())
                 }
-                EvalStart::Later(start) => {
+                Ok(EvalStart::Later(start)) => {
                     let (cancel, cancelled) = oneshot::channel::<()>();
                     tasks::spawn(TaskOwner::Run, async move {
                         let permitted = match start.await {
@@ -278,6 +289,9 @@ impl Tool for SessionEval {
         }))
     }
 }
+
+/// Says when a program may begin, once its call has its slot.
+type StartOfEval = Box<dyn FnOnce() -> Result<EvalStart, SessionFault> + Send>;
 
 /// When a program may begin.
 enum EvalStart {

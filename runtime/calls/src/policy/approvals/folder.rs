@@ -56,6 +56,11 @@ impl ApprovalFolder {
                     remove(&path);
                     continue;
                 }
+                // One of another user must not hide the others.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    tracing::warn!(%error, path = %path.display(), "a waiting question cannot be read");
+                    continue;
+                }
                 // It can be read at another time, such as when files can be opened again.
                 Err(error) => {
                     return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));

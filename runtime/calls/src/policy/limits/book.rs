@@ -258,8 +258,9 @@ struct BookFile {
 
 impl BookFile {
     fn open(folder: &Path, patience: Duration) -> io::Result<BookFile> {
-        files::private_folder(folder)?;
-        let lock = FileLock::wait(&folder.join(LOCK), patience)?;
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+        files::private_folder(folder).map_err(named)?;
+        let lock = FileLock::wait(&folder.join(LOCK), patience).map_err(named)?;
         Ok(BookFile { path: folder.join(FILE), _lock: lock })
     }
 

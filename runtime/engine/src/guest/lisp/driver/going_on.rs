@@ -85,7 +85,8 @@ impl Execution {
                 None => self.note_end(call, || None),
             }
             self.take_back(call);
-            self.issue(call, true);
+            // This process has not started the servers that a look at their tools has waited for.
+            self.issue(call, false);
         }
     }
 

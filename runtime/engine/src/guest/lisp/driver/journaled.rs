@@ -366,10 +366,11 @@ impl Execution {
                 Due::Answer(seq, answer) => self.deliver_recorded(numbers.call(seq), answer),
                 Due::Proceed(seq) => {
                     // What the log has of it comes next, or the log is over.
-                    if !journal.is_answered_from_log() {
+                    let is_in_log = journal.is_answered_from_log();
+                    if !is_in_log {
                         self.take_back(numbers.call(seq));
                     }
-                    self.issue(numbers.call(seq), true);
+                    self.issue(numbers.call(seq), is_in_log || !journal.resumes());
                 }
                 Due::GoOn(departed) => {
                     self.go_on(&departed);

@@ -116,14 +116,16 @@ impl Execution {
         };
         let restored = journal.restored(seq, Some((&restoring.server, tool)), UNCOUNTED);
         match self.paid_as_then(call, restored) {
-            Some(Restored::Waits) => match self.open_recorded(&restoring, Effect::Unknown) {
-                Some(prepared) => {
-                    let (tag, granted) = (Some(prepared.tag()), restoring.granted);
-                    self.in_flight
-                        .insert(call, InFlight { call: tag, granted, prepared: Some(prepared), task: None });
-                }
-                None => journal.unexpected(seq),
-            },
+            Some(Restored::Waits) => {
+                // In a later process it waited again: it is paid for once.
+                self.take_back(call);
+                let Some(prepared) = self.open_recorded(&restoring, Effect::Unknown) else {
+                    return journal.unexpected(seq);
+                };
+                let (tag, granted) = (Some(prepared.tag()), restoring.granted);
+                self.in_flight
+                    .insert(call, InFlight { call: tag, granted, prepared: Some(prepared), task: None });
+            }
             Some(Restored::Left(effect)) => {
                 let effect = effect_of(&effect);
                 // A call that has waited is open.
