@@ -186,5 +186,5 @@ fn a_look_at_tools_that_waited_waits_for_the_server_of_the_next_process() {
     std::fs::remove_file(world.path("log.hang")).unwrap();
     let mut server = serve_late(&world, ptc_tests::upstreams::probe_server(&[]));
     let answer = ask(&mut server, "tasks/result", json!({ "taskId": task }));
-    assert_eq!(text_of(&answer["result"]), "[true :outcome_unknown]", "{answer}");
+    assert!(text_of(&answer["result"]).starts_with("[true :outcome_unknown]"), "{answer}");
 }
