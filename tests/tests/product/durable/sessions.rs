@@ -405,3 +405,24 @@ limit = 'calls <= 3 per day'
     assert_eq!(eval(&mut server, &other, reads), "nil");
     assert_eq!(world.calls(), "read 1\n".repeat(4));
 }
+
+#[test]
+fn a_queued_program_of_a_session_holds_up_no_call_before_it() {
+    let world = World::new();
+    let mut server = serve(&world, &["--max-concurrent", "1", "--max-suspended", "0"]);
+    let id = start(&mut server);
+    assert_eq!(eval(&mut server, &id, "(do (def a 1) a)"), "1");
+    let slow = "(reduce + 0 (map (fn [x] (reduce + 0 (range 2000))) (range 1000)))";
+    let calls = [
+        ("lisp_eval", json!({ "program": slow })),
+        ("lisp_session_list", json!({})),
+        ("lisp_session_eval", json!({ "session_id": id, "program": "(+ a 1)" })),
+    ];
+    let asked =
+        calls.map(|(tool, given)| server.begin("tools/call", json!({ "name": tool, "arguments": given })));
+    let mut waiting = asked.to_vec();
+    while !waiting.is_empty() {
+        let message = server.receive();
+        waiting.retain(|id| message["id"] != *id);
+    }
+}
