@@ -425,11 +425,6 @@ impl SharedPolicy {
         }
     }
 
-    /// Notes that a run has the answer of a call that was made in an earlier process.
-    pub fn answered_before(&self, run: &RunAccount, server: &str, target: &CallTarget) {
-        self.note_answer(run, server, target.label());
-    }
-
     /// Notes that what a target has answered may be in the data of a run.
     pub fn note_answer(&self, run: &RunAccount, server: &str, target: &str) {
         self.0.flows.note(run, server, target);

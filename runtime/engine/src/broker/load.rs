@@ -92,7 +92,7 @@ impl Permit {
         if history == CallHistory::Answered {
             // The call had an answer when its run was another one: nothing is asked, and what comes after it depends on
             // it.
-            broker.policy.answered_before(account, callee.name(), target);
+            broker.policy.note_answer(account, callee.name(), target.label());
             return Ok(loaded.held(None));
         }
         if history == CallHistory::Entered

@@ -129,9 +129,9 @@ impl ToolBroker {
             return None;
         }
         account.count_call_of(server);
-        self.policy.answered_before(account, server, target);
         let call = OpenCall::begin(account, label, Instant::now(), None);
-        let call = RecordedCall { server: server.into(), account: account.clone(), call, granted };
+        let (server, target, policy) = (server.into(), target.clone(), self.policy.clone());
+        let call = RecordedCall { server, target, policy, account: account.clone(), call, granted };
         Some(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
     }
 
@@ -149,6 +149,17 @@ impl ToolBroker {
             account.refuse_call(label, Instant::now(), fault.reason, &fault.message);
         }
         Some(error)
+    }
+}
+
+impl RecordedCall {
+    /// Notes that the data of its run may have this answer. A refused call had none.
+    fn note_answer(&self, answer: &Answer) {
+        let is_refusal = matches!(answer, Answer::Fault { reason, .. }
+            if CallFault::parse(reason).is_some_and(CallFault::is_refusal));
+        if !is_refusal {
+            self.policy.note_answer(&self.account, &self.server, self.target.label());
+        }
     }
 }
 
@@ -173,6 +184,9 @@ impl PreparedCall {
     /// # Errors
     /// The recorded error.
     pub(crate) fn replayed(self, answer: Answer) -> Result<CallResponse, CallError> {
+        if let Route::Recorded(call) = &self.route {
+            call.note_answer(&answer);
+        }
         let (account, call) = self.into_open();
         match CallPayload::from_recorded(answer) {
             Ok(payload) => answered(&account, call, payload),

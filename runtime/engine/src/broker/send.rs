@@ -9,10 +9,11 @@ use super::reserve::refuse;
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker, WorldFault};
 use ptc_calls::journal::RunJournal;
+use ptc_calls::policy::SharedPolicy;
 use ptc_calls::run::account::{CallTag, RunAccount};
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, CallStatus};
-use ptc_calls::tools::UpstreamTool;
+use ptc_calls::tools::{CallTarget, UpstreamTool};
 use ptc_upstream::{ServerRequest, TaskNotes, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,8 @@ pub(super) enum Route {
 pub(super) struct RecordedCall {
     /// Its server.
     pub(super) server: Arc<str>,
+    pub(super) target: CallTarget,
+    pub(super) policy: SharedPolicy,
     pub(super) account: Arc<RunAccount>,
     pub(super) call: OpenCall,
     /// The tool of the host that was called.

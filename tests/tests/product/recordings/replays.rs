@@ -1,9 +1,9 @@
 //! `--record` and `ptc replay`: a recorded run happens again without its servers, or says where it differs.
 
-use super::{edited, lines, recorded, replay};
+use super::{edited, lines, recorded, recordings, replay};
 use ptc_tests::binary::run_ptc;
 use ptc_tests::serve::Server;
-use ptc_tests::upstreams::{Upstreams, probe_server};
+use ptc_tests::upstreams::{Upstreams, probe_server, stdio};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -168,4 +168,22 @@ fn json_says_everything() {
         (&json!("1"), &json!(true), &json!(1))
     );
     assert_eq!(report["upstream_calls"][0]["tool"], "echo");
+}
+
+#[test]
+fn calls_that_waited_for_a_server_count_in_a_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let down = stdio("false", &[]);
+    let config = Upstreams::default().add("probe", probe_server(&[])).add("down", down).write();
+    let record = ["--record", folder.path().to_str().unwrap()];
+    let call = "(:reason (tool/call {:server \"down\" :tool \"none\" :args {}}))";
+    let waits = "(pcalls (fn [] (tool/call! 'probe/echo {:v 1})) (fn [] (budget/remaining)))";
+    let program = format!("[{waits} {call} (budget/remaining) {call} (budget/remaining)]");
+    let then = run_ptc(
+        &[&["eval", program.as_str(), "--startup", "lenient"], &record[..], &config.flags(&[])].concat(),
+        "",
+    );
+    assert_eq!(then.code, Some(0), "{then:?}");
+    let now = replay(&recordings(folder.path()).remove(0), &[]);
+    assert_eq!((now.stdout, now.code), (then.stdout, Some(0)), "{}\n{}", then.stderr, now.stderr);
 }

@@ -314,8 +314,13 @@ pub(in crate::server) enum Elsewhere {
 }
 
 impl DetachedRuns {
-    /// Takes in the call with this id, after no other process has said that it has it.
-    pub(in crate::server) async fn take_over(&self, owner: CallOwner, id: &str) -> Elsewhere {
+    /// Takes in the call with this id, after no other process has said that it has it. Its owner may use these servers,
+    /// or all.
+    pub(in crate::server) async fn take_over(
+        &self,
+        (owner, servers): (CallOwner, Option<&ServerNames>),
+        id: &str,
+    ) -> Elsewhere {
         let Some(store) = self.store.clone() else { return Elsewhere::Unknown };
         let _alone = self.taking_over.lock().await;
         if self.find(owner, id).is_some() {
@@ -328,6 +333,13 @@ impl DetachedRuns {
         };
         let Some(stored) = stored.filter(|stored| stored.owner == owner.0) else { return Elsewhere::Unknown };
         let Some(left) = stored.time_left() else { return Elsewhere::Unknown };
+        let run = stored.run.as_ref().filter(|_| stored.end.is_none()).map(|(run, _)| run);
+        if let (Some(servers), Some(run)) = (servers, run)
+            && !may_go_on(&store, run, servers).await
+        {
+            self.clear(&store, id, Some(run)).await;
+            return Elsewhere::Unknown;
+        }
         let is_held = match (&stored.end, &stored.run) {
             (Some(_), _) => false,
             (None, Some((run, _))) => !store.claim(run).await.unwrap_or(false),

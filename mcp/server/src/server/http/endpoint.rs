@@ -22,7 +22,6 @@ use crate::server::gate::{Flow, Gate};
 use crate::server::handler::{Action, Handler, Ticket};
 use crate::server::input_required::ParkedCalls;
 use crate::server::outbox::{Outbox, Route};
-use crate::tools::CallOwner;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
@@ -495,15 +494,15 @@ async fn relay(
             no_word("; if its node has ended, a call without requestState begins another one")
         })),
         Claim::Task(id) => {
-            let held = take_over(handler, id, request.owner).await;
+            let held = take_over(handler, id, holder).await;
             if server.has(holder.owner, &request.claim) { None } else { refused.or(held) }
         }
     }
 }
 
 /// Takes over a call of a node that has died. `None`: it is here now, or there is none.
-async fn take_over(handler: &Arc<Handler>, id: &str, owner: u64) -> Option<Response> {
-    match handler.detached().take_over(CallOwner(owner), id).await {
+async fn take_over(handler: &Arc<Handler>, id: &str, holder: &TokenHolder) -> Option<Response> {
+    match handler.detached().take_over((holder.owner, holder.servers()), id).await {
         Elsewhere::Unknown | Elsewhere::TakenIn(None) => None,
         Elsewhere::TakenIn(Some(unfinished)) => {
             handler.detached().go_on(vec![*unfinished], handler);

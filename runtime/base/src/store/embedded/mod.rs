@@ -43,29 +43,49 @@ type Open = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
 struct OpenDatabase {
     path: PathBuf,
     open: Open,
-    database: RwLock<Option<Database>>,
+    current: RwLock<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    /// `None`: it has failed, or was never open.
+    database: Option<Database>,
+    /// How often it was opened.
+    times: u64,
 }
 
 impl OpenDatabase {
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut used = 0;
         let done = guarded(&self.path, || {
-            if self.database.read_locked().is_none() {
-                let mut database = self.database.write_locked();
-                if database.is_none() {
-                    *database = Some((self.open)()?);
+            if self.current.read_locked().database.is_none() {
+                let mut current = self.current.write_locked();
+                if current.database.is_none() {
+                    current.database = Some((self.open)()?);
+                    current.times += 1;
                 }
             }
-            match &*self.database.read_locked() {
+            let current = self.current.read_locked();
+            used = current.times;
+            match &current.database {
                 Some(database) => work(database),
                 None => Err(StoreError::Unavailable("it has just failed".to_owned())),
             }
         });
         if let Err(StoreError::Unavailable(_)) = done {
-            let failed = self.database.write_locked().take();
-            // It writes when it is closed, and may meet the damage again.
-            let _ = panics::caught_as_damage(|| drop(failed));
+            self.close(used);
         }
         done
+    }
+
+    /// Closes the database that has failed, unless it was opened again meanwhile.
+    fn close(&self, failed: u64) {
+        let mut current = self.current.write_locked();
+        if current.times == failed {
+            let failed = current.database.take();
+            // It writes when it is closed, and may meet the damage again. It has its file until then.
+            let _ = panics::caught_as_damage(|| drop(failed));
+        }
     }
 }
 
@@ -81,7 +101,7 @@ impl EmbeddedStore {
     }
 
     fn opened_by(path: PathBuf, open: Open) -> Result<EmbeddedStore, StoreError> {
-        let database = Arc::new(OpenDatabase { path, open, database: RwLock::default() });
+        let database = Arc::new(OpenDatabase { path, open, current: RwLock::default() });
         // A file of an earlier version may lack a table. They all exist from here on.
         database.with(with_tables)?;
         Ok(EmbeddedStore {

@@ -161,3 +161,16 @@ async fn damage_that_is_met_while_it_is_open_is_a_reason_and_ends_nothing() {
     assert!(why.contains("runs.redb cannot be used: it is damaged"), "{why}");
     assert_eq!(store.read_from("log", 0).await, Ok(records));
 }
+
+#[tokio::test]
+async fn a_late_failure_does_not_close_what_was_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(&folder.path().join("state")).unwrap();
+    let times = || store.database.current.read_locked().times;
+    let first = times();
+    store.database.close(first);
+    assert_eq!(store.get("key").await, Ok(None));
+    store.database.close(first);
+    assert!(store.database.current.read_locked().database.is_some());
+    assert_eq!((first, times()), (1, 2));
+}

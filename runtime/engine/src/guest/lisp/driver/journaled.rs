@@ -278,18 +278,6 @@ impl Execution {
         }
     }
 
-    /// Whether a replayed call waits here, as the recorded one did.
-    pub(super) fn waits_as_recorded(&mut self, call: HostCall) -> bool {
-        let fuel = self.isolate.fuel_used();
-        let waits = self.journaled.as_ref().is_some_and(|journaled| {
-            journaled.is_replay && journaled.journal.waits(journaled.numbers.seq(call), fuel)
-        });
-        if waits {
-            self.in_flight.insert(call, InFlight::default());
-        }
-        waits
-    }
-
     /// Enters that a call waits.
     pub(super) fn note_wait(&self, call: HostCall) {
         if let Some(journaled) = &self.journaled {

@@ -119,12 +119,9 @@ impl Execution {
             Some(Restored::Waits) => {
                 // In a later process it waited again: it is paid for once.
                 self.take_back(call);
-                let Some(prepared) = self.open_recorded(&restoring, Effect::Unknown) else {
-                    return journal.unexpected(seq);
-                };
-                let (tag, granted) = (Some(prepared.tag()), restoring.granted);
-                self.in_flight
-                    .insert(call, InFlight { call: tag, granted, prepared: Some(prepared), task: None });
+                if !self.open_waiting(restoring) {
+                    journal.unexpected(seq);
+                }
             }
             Some(Restored::Left(effect)) => {
                 let effect = effect_of(&effect);
@@ -137,6 +134,33 @@ impl Execution {
             Some(Restored::Refused(answer)) => self.refuse_restored(&restoring, answer),
             Some(Restored::Asked(_)) | None => journal.unexpected(seq),
         }
+    }
+
+    /// Lets a call wait, which counts among those of its run from here on. False: the budget does not suffice.
+    fn open_waiting(&mut self, restoring: Restoring) -> bool {
+        let Some(prepared) = self.open_recorded(&restoring, Effect::Unknown) else { return false };
+        let (tag, granted) = (Some(prepared.tag()), restoring.granted);
+        let waiting = InFlight { call: tag, granted, prepared: Some(prepared), task: None };
+        self.in_flight.insert(restoring.call, waiting);
+        true
+    }
+
+    /// Whether a call of a recording that is replayed waits here, as the recorded one did.
+    pub(super) fn waits_as_recorded(&mut self, call: HostCall) -> bool {
+        let fuel = self.isolate.fuel_used();
+        let waits = self.journaled.as_ref().is_some_and(|journaled| {
+            journaled.is_replay && journaled.journal.waits(journaled.numbers.seq(call), fuel)
+        });
+        if waits {
+            let is_question = self.isolate.call(call, |_, function, _| {
+                matches!(function, HostFunction::Servers | HostFunction::Discover(_))
+            });
+            let restoring = if is_question == Some(false) { self.restoring(call).ok() } else { None };
+            if !restoring.is_some_and(|restoring| self.open_waiting(restoring)) {
+                self.in_flight.insert(call, InFlight::default());
+            }
+        }
+        waits
     }
 
     fn refuse_restored(&mut self, restoring: &Restoring, answer: Answer) {
