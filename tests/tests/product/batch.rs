@@ -3,6 +3,7 @@
 use ptc_tests::binary::{batch, batch_line, ptc, run_ptc};
 use ptc_tests::postgres::Database;
 use serde_json::{Value, json};
+use std::io::Write;
 
 #[test]
 fn one_line_in_one_line_out() {
@@ -158,4 +159,26 @@ fn the_place_of_runs_can_be_checked() {
     assert_eq!(run_ptc(&["runs", "--state", &database.url()], "").stdout, "no run is stored\n");
     let found = check(&database.url()).stdout;
     assert!(found.contains("it takes writes\ntables of version 4\nruns: 0 (0 on 0 nodes)"), "{found}");
+}
+
+/// A full disk, and a folder in the place of the input.
+#[test]
+fn answers_that_cannot_be_written_and_input_that_cannot_be_read_are_errors() {
+    let with = |input: &str, output: &str| {
+        let mut command = ptc(&["batch"]);
+        command.stdin(std::fs::File::open(input).unwrap());
+        command.stdout(std::fs::File::options().write(true).open(output).unwrap());
+        let finished = command.output().unwrap();
+        (finished.status.code(), String::from_utf8(finished.stderr).unwrap())
+    };
+    let mut program = tempfile::NamedTempFile::new().unwrap();
+    program.write_all(batch_line(1, "1").as_bytes()).unwrap();
+    let program = program.path().to_str().unwrap();
+    assert_eq!(with(program, "/dev/null"), (Some(0), String::new()));
+    let (code, said) = with(program, "/dev/full");
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    let (code, said) = with("/", "/dev/null");
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("cannot read standard input: Is a directory"), "{said}");
 }

@@ -4,8 +4,8 @@
 //! The reader thread hands over batches of whole lines, so the cost of a thread switch is paid per read and not
 //! per line. A line over the cap is discarded as it arrives and never held in memory.
 
-use std::io::{ErrorKind, Read};
-use tokio::sync::mpsc;
+use std::io::{self, ErrorKind, Read};
+use tokio::sync::{mpsc, oneshot};
 
 /// Bytes requested in one read.
 const READ_BYTES: usize = 64 << 10;
@@ -24,19 +24,41 @@ pub enum Input {
     Oversize,
 }
 
+/// The end of an input.
+#[derive(Debug)]
+pub struct InputEnd(oneshot::Receiver<io::Result<()>>);
+
+impl InputEnd {
+    /// Says whether the input was read to its end, once its channel is closed.
+    ///
+    /// # Errors
+    /// It could not be read to its end.
+    pub fn result(mut self) -> io::Result<()> {
+        self.0.try_recv().unwrap_or(Ok(()))
+    }
+}
+
 /// Starts the reader thread. The channel closes at the end of the input.
-pub fn spawn_reader(input: impl Read + Send + 'static, cap: usize) -> std::io::Result<mpsc::Receiver<Input>> {
+pub fn spawn_reader(
+    input: impl Read + Send + 'static,
+    cap: usize,
+) -> io::Result<(mpsc::Receiver<Input>, InputEnd)> {
     let (sender, receiver) = mpsc::channel(BATCHES);
+    let (done, end) = oneshot::channel();
     std::thread::Builder::new().name("ptc-stdin".into()).spawn(move || {
-        read_all(input, cap, |batch| sender.blocking_send(batch).is_ok());
+        let read = read_all(input, cap, |batch| sender.blocking_send(batch).is_ok());
+        // The receiver may not ask. It is there before the channel closes.
+        let _ = done.send(read);
+        drop(sender);
     })?;
-    Ok(receiver)
+    Ok((receiver, InputEnd(end)))
 }
 
 /// Reads to the end. `send` returns false when the receiver is gone.
-fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> bool) {
+fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> bool) -> io::Result<()> {
     let mut pending: Vec<u8> = Vec::new();
     let mut discarding = false;
+    let mut ended = Ok(());
     // Allocated once: most requests are far shorter.
     let mut part = vec![0; READ_BYTES];
     loop {
@@ -44,14 +66,17 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
         let read = match input.read(&mut part) {
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => 0,
+            Err(error) => {
+                ended = Err(error);
+                0
+            }
         };
         pending.extend_from_slice(&part[..read]);
         if read == 0 {
             if !discarding && !pending.is_empty() {
                 send(pending.into());
             }
-            return;
+            return ended;
         }
         let newline = memchr::memrchr(b'\n', &pending[old..]).map(|index| old + index);
         let Some(last) = newline else {
@@ -61,7 +86,7 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
                 discarding = true;
                 pending = Vec::new();
                 if !send(Input::Oversize) {
-                    return;
+                    return Ok(());
                 }
             }
             continue;
@@ -74,7 +99,7 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
             discarding = false;
         }
         if !lines.is_empty() && !send(lines.into()) {
-            return;
+            return Ok(());
         }
     }
 }
@@ -158,7 +183,8 @@ mod tests {
                 None => found.push("<oversize>".into()),
             }
             true
-        });
+        })
+        .unwrap();
         found
     }
 

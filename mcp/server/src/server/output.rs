@@ -2,7 +2,7 @@
 //! All waiting bytes go out in one write, and the number of those that still wait is known.
 
 use crate::redact::RedactingWriter;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -18,7 +18,7 @@ const MOST_ROOM: usize = 64 << 10;
 pub struct Output {
     sender: mpsc::UnboundedSender<Vec<u8>>,
     state: Arc<OutputState>,
-    finished: oneshot::Receiver<()>,
+    finished: oneshot::Receiver<io::Result<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -30,17 +30,17 @@ struct OutputState {
 
 impl Output {
     /// Starts the writer thread. `output` redacts secrets.
-    pub fn spawn(output: RedactingWriter<impl Write + Send + 'static>) -> std::io::Result<Output> {
+    pub fn spawn(output: RedactingWriter<impl Write + Send + 'static>) -> io::Result<Output> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (done, finished) = oneshot::channel();
         let state = Arc::new(OutputState::default());
         let shared = Arc::clone(&state);
         std::thread::Builder::new().name("ptc-stdout".into()).spawn(move || {
-            write_all(output, receiver, &shared);
+            let written = write_all(output, receiver, &shared);
             shared.closed.store(true, Ordering::Release);
             shared.progress.notify_one();
             // The receiver is gone if the connection was given up.
-            let _ = done.send(());
+            let _ = done.send(written);
         })?;
         Ok(Output { sender, state, finished })
     }
@@ -74,16 +74,12 @@ impl Output {
     }
 
     /// Waits until everything is written.
-    pub async fn finish(self) {
+    ///
+    /// # Errors
+    /// Something could not be written; with `BrokenPipe` the client has closed its side.
+    pub async fn finish(self) -> io::Result<()> {
         drop(self.sender);
-        // An error means that the thread is gone, so there is nothing to wait for.
-        let _ = self.finished.await;
-    }
-
-    /// [`Output::finish`] outside of async code.
-    pub fn finish_blocking(self) {
-        drop(self.sender);
-        let _ = self.finished.blocking_recv();
+        self.finished.await.unwrap_or_else(|_| Err(io::Error::other("the writer of the output has ended")))
     }
 }
 
@@ -91,17 +87,16 @@ fn write_all(
     mut output: RedactingWriter<impl Write>,
     mut receiver: mpsc::UnboundedReceiver<Vec<u8>>,
     state: &OutputState,
-) {
+) -> io::Result<()> {
     while let Some(mut bytes) = receiver.blocking_recv() {
         while let Ok(more) = receiver.try_recv() {
             bytes.extend_from_slice(&more);
         }
-        if output.write_all(&bytes).and_then(|()| output.flush()).is_err() {
-            return;
-        }
+        output.write_all(&bytes).and_then(|()| output.flush())?;
         let before = state.behind.fetch_sub(bytes.len(), Ordering::AcqRel);
         if before >= MAX_BEHIND {
             state.progress.notify_one();
         }
     }
+    Ok(())
 }

@@ -40,13 +40,17 @@ pub async fn serve(
     facts: watch::Receiver<Arc<Facts>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let mut input = lines::spawn_reader(input, max_line_bytes)?;
+    let (mut input, _) = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
     let connection = ClientConnection::new(handler.clone(), gate, max_line_bytes, Vec::new()).single_client();
     Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
-    if flushed.is_err() {
-        tracing::warn!("client does not read its answers; giving up");
+    match flushed {
+        Err(_) => tracing::warn!("client does not read its answers; giving up"),
+        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+            tracing::error!(%error, "answers cannot be written");
+        }
+        Ok(_) => {}
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! Without another flag lines are put in. `--work` takes lines until all of them have an answer, `--collect` writes the
 //! answers in the order of the input, `--delete` removes all. Each of these can be stopped and started again.
 
-use super::{BatchArgs, MAX_LINE_BYTES, evaluated, line};
+use super::{BatchArgs, MAX_LINE_BYTES, evaluated, line, unreadable};
 use crate::cli::cores;
 use crate::cli::runs::state::StateLocation;
 use indicatif::ProgressBar;
@@ -91,7 +91,7 @@ pub(super) async fn run(args: BatchArgs) -> Result<Exit, Abort> {
 
 /// Puts the lines of the input in. Empty lines are left out, as without a farm.
 async fn put(job: &FarmJob) -> Result<(), Abort> {
-    let mut input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
+    let (mut input, end) = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     let (mut first, mut chunk, mut bytes) = (0, Vec::new(), 0);
     while let Some(batch) = input.recv().await {
         let Some(text) = batch.into_bytes() else {
@@ -107,6 +107,7 @@ async fn put(job: &FarmJob) -> Result<(), Abort> {
             }
         }
     }
+    end.result().map_err(unreadable)?;
     job.put(first, &chunk).await.map_err(refused)?;
     job.close(first + chunk.len() as u64).await.map_err(refused)
 }
@@ -153,8 +154,7 @@ async fn collected(job: &FarmJob) -> Result<(), Abort> {
         sleep(PAUSE).await;
     }
     bar.finish_and_clear();
-    output.finish().await;
-    Ok(())
+    Ok(output.finish().await?)
 }
 
 /// Takes lines and answers them until all have an answer.

@@ -32,7 +32,7 @@ use ptc_server::server::mailbox::Mailbox;
 use ptc_server::server::output::Output;
 use ptc_server::tools::lisp_eval::Evaluator;
 use serde_json::value::RawValue;
-use std::io::ErrorKind;
+use std::io;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -86,7 +86,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     }
     let shard = args.shard;
     let (booted, options) = evaluated(args).await?;
-    let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
+    let (input, end) = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     let output = Output::spawn(redact::stdout(Form::Json(&shapes::REPORT)))?;
     let batch = BatchRun {
         evaluator: &*booted.runtime,
@@ -97,11 +97,17 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
         window: WINDOW_PER_CORE * cores(),
         output: &output,
     };
-    let done = batch.run(input).await;
-    output.finish().await;
+    batch.run(input).await;
+    let written = output.finish().await;
     booted.runtime.shutdown().await;
-    done?;
+    written?;
+    end.result().map_err(unreadable)?;
     Ok(Exit::Ok)
+}
+
+/// The end of the command when its input cannot be read.
+fn unreadable(error: io::Error) -> Abort {
+    Abort { exit: Exit::Io, message: format!("cannot read standard input: {error}") }
 }
 
 /// Starts what runs programs. Returns it with the options of each program.
@@ -137,7 +143,8 @@ struct BatchRun<'b> {
 }
 
 impl BatchRun<'_> {
-    async fn run(mut self, mut input: mpsc::Receiver<Input>) -> std::io::Result<()> {
+    /// Answers the input, as long as answers can be written.
+    async fn run(mut self, mut input: mpsc::Receiver<Input>) {
         // Lines that had no room yet, and the offset where they begin.
         let mut unread: Option<(Vec<u8>, usize)> = None;
         let mut open = true;
@@ -153,10 +160,10 @@ impl BatchRun<'_> {
             }
             self.flush();
             if self.output.is_closed() {
-                return Err(ErrorKind::BrokenPipe.into());
+                return;
             }
             if !open && unread.is_none() && self.answers.behind() == 0 {
-                return Ok(());
+                return;
             }
             tokio::select! {
                 batch = input.recv(), if open && unread.is_none() && self.has_room() => {

@@ -64,9 +64,11 @@ fn host_shapes_are_lenient_and_disabled_entries_are_left_out() {
 fn values_of_variables_become_secrets_except_harmless_ones() {
     let secrets = SecretRegistry::new();
     let variables = |name: &str| Some(format!("value-of-{name}"));
-    let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${TOKEN}", "B": "${HOME}"}}}}"#;
+    let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${TOKEN}", "B": "${HOME}", "C": "${PWD}",
+        "D": "${XDG_CACHE_HOME}"}}}}"#;
     assert!(Config::parse_with(text, "u", &secrets, &variables).is_ok());
-    assert_eq!(secrets.scrub("value-of-TOKEN value-of-HOME"), "[REDACTED] value-of-HOME");
+    let public = "value-of-HOME value-of-PWD value-of-XDG_CACHE_HOME";
+    assert_eq!(secrets.scrub(&format!("value-of-TOKEN {public}")), format!("[REDACTED] {public}"));
 }
 
 #[test]

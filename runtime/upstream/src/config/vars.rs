@@ -37,9 +37,7 @@ impl EntryReader<'_> {
             self.error(path, message)
         })?;
         for (name, value) in expanded.used {
-            // Variables that every child process inherits are no secrets, and redacting a home directory or a
-            // user name would spoil ordinary output.
-            if !is_inherited(&name.as_str().into()) && !EDITOR_FOLDERS.contains(&name.as_str()) {
+            if !is_public(&name) {
                 self.protect(path, &format!("the value of ${{{name}}}"), &value);
             }
         }
@@ -77,6 +75,18 @@ enum Placeholders {
     Plain,
     /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
     Host,
+}
+
+/// Variables of the desktop and of the shell that hold folders and names, as do all that begin with `XDG_`.
+const PUBLIC: [&str; 6] = ["PWD", "OLDPWD", "SHELL", "LOGNAME", "TZ", "USERPROFILE"];
+
+/// True for variables whose values are no secrets: to redact the working directory, a home directory or a user name would
+/// spoil ordinary output.
+fn is_public(name: &str) -> bool {
+    is_inherited(&name.into())
+        || EDITOR_FOLDERS.contains(&name)
+        || PUBLIC.contains(&name)
+        || name.starts_with("XDG_")
 }
 
 /// Placeholders of editors that stand for folders.
