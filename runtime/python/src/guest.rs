@@ -15,12 +15,12 @@ use ptc_calls::asker::CallOrigin;
 use ptc_calls::journal::RunJournal;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::{Failure, Outcome, RenderedValue};
-use ptc_calls::run::account::RunAccount;
+use ptc_calls::run::account::{RunAccount, session_number};
 use ptc_calls::tools::qualified_name;
 use ptc_engine::broker::{JournaledScript, ToolBroker};
 use ptc_engine::guest::AsyncRun;
 use ptc_vm::InterruptKind;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Everything that a script's run needs.
 pub struct ScriptRun {
@@ -41,9 +41,18 @@ pub struct ScriptRun {
 }
 
 /// A namespace that scripts use one after the other. The first script starts it. It is over when a script is
-/// interrupted in it or its process ends. Results that are retained for its scripts go with it.
-#[derive(Default)]
-pub struct SharedNamespace(Mutex<NamespaceState>);
+/// interrupted in it or its process ends. Results that are retained for its scripts go with it. For policies it is a
+/// session: what its scripts were answered stays in it, and limits count their calls together.
+pub struct SharedNamespace {
+    number: u64,
+    state: Mutex<NamespaceState>,
+}
+
+impl Default for SharedNamespace {
+    fn default() -> SharedNamespace {
+        SharedNamespace { number: session_number(), state: Mutex::default() }
+    }
+}
 
 #[derive(Default)]
 enum NamespaceState {
@@ -65,7 +74,7 @@ pub enum NoPermit {
 
 impl SharedNamespace {
     fn state(&self) -> MutexGuard<'_, NamespaceState> {
-        self.0.locked()
+        self.state.locked()
     }
 
     /// Takes the permit, if it is free.
@@ -111,6 +120,12 @@ pub struct NamespacePermit {
 }
 
 impl NamespacePermit {
+    /// Says in the account of a script that it belongs to the namespace.
+    fn introduce(&self, account: &RunAccount) {
+        let session: Weak<SharedNamespace> = Arc::downgrade(&self.namespace);
+        account.set_session(session, self.namespace.number);
+    }
+
     /// Runs the script; `host` is called with the results retained so far. If the future is dropped before
     /// its end, the namespace is over.
     async fn run(
@@ -154,6 +169,9 @@ impl ScriptRun {
 
     async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Outcome {
         account.set_origin(CallOrigin::Script);
+        if let Some(permit) = &self.permit {
+            permit.introduce(&account);
+        }
         account.drop_call_margin();
         let code = self.script.code.clone();
         // A script that lists or searches functions needs all servers.

@@ -93,6 +93,64 @@ when = { \"/arguments/who\" = \"Eve\" }
     assert_eq!(reasons(policy, &calls), ["ok", "denied", "ok", "denied", "ok"]);
 }
 
+/// Go's `encoding/json` takes `ſ` for s and the Kelvin sign for k in keys.
+#[test]
+fn keys_that_a_server_may_read_as_the_same_are_the_same() {
+    let rule = |verdict: &str, key: &str, value: &str| {
+        format!(
+            "default = {{ read = \"deny\", write = \"deny\", destructive = \"deny\" }}\n[[rule]]\ndo = \"allow\"\ntools = [\"probe/*\"]\n{}[[rule]]\ndo = \"{verdict}\"\ntools = [\"probe/echo\"]\nwhen = {{ \"/{key}\" = \"{value}\" }}\n",
+            if verdict == "allow" { "when = { \"/v\" = \"other\" }\n" } else { "" }
+        )
+    };
+    let call = |arguments: &str| {
+        format!("(tool/call 'probe/echo (json/parse-string \"{}\"))", arguments.replace('"', "\\\""))
+    };
+    let denied = [call("{\"v\":1,\"uſers\":\"admin\"}"), call("{\"v\":1,\"USERS\":\"admin\"}")];
+    let calls: Vec<&str> = denied.iter().map(String::as_str).collect();
+    assert_eq!(reasons(&rule("deny", "users", "admin"), &calls), ["denied", "denied"]);
+    let safe = [call("{\"task\":\"safe\"}"), call("{\"task\":\"safe\",\"tas\u{212a}\":\"evil\"}")];
+    let calls: Vec<&str> = safe.iter().map(String::as_str).collect();
+    assert_eq!(reasons(&rule("allow", "task", "safe"), &calls), ["ok", "denied"]);
+}
+
+/// A list that was emptied, and a file that was cut, do not allow more.
+#[test]
+fn empty_lists_and_empty_files_are_errors() {
+    let rule = "[[rule]]\ndo = \"allow\"\ntools = [\"probe/echo\"]\n";
+    for (text, want) in [
+        (String::new(), "the policy is empty"),
+        ("# A comment.\n".to_owned(), "the policy is empty"),
+        (format!("{rule}who = []\n"), "who = [] names no caller"),
+        (format!("{rule}when = {{}}\n"), "when = {} has no condition"),
+    ] {
+        let (config, policy) = (probe(), PolicyFile::new(&text));
+        let arguments = [&["eval", "1"][..], &config.flags(&["--policy", policy.path()])].concat();
+        let ran = run_ptc(&arguments, "");
+        assert!(ran.code == Some(2) && ran.stderr.contains(want), "{ran:?}");
+    }
+}
+
+/// Functions of the host have that name, and policies trust them.
+#[test]
+fn no_server_has_the_name_of_the_host() {
+    let config = Upstreams::default().add("tool", ptc_tests::upstreams::probe_server(&[])).write();
+    let ran = run_ptc(&[&["eval", "1"][..], &config.flags(&[])].concat(), "");
+    assert!(ran.code == Some(2) && ran.stderr.contains("an upstream cannot be named tool"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_does_not_compile_is_not_a_program_without_calls() {
+    let (config, policy) = (probe(), PolicyFile::new("default = { write = \"deny\" }\n"));
+    let check = |program: &str| {
+        let flags = config.flags(&["--policy", policy.path()]);
+        run_ptc(&[&["policy", "check", program][..], &flags].concat(), "")
+    };
+    let ran = check("(tool/call 'probe/echo {:v 200}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("1:1: "), "{ran:?}");
+    let ran = check("(resource/read {:server \"probe\" :uri \"memo://notes\"})");
+    assert!(ran.stdout.contains("also makes calls that are only known when it runs"), "{ran:?}");
+}
+
 #[test]
 fn the_strictest_file_decides_and_a_file_that_says_nothing_does_not() {
     let config = probe();
@@ -185,7 +243,7 @@ fn every_front_end_of_the_server_asks() {
 
 #[test]
 fn rules_of_servers_that_an_edit_removes_are_a_warning() {
-    let (policy, folder) = (PolicyFile::new(""), tempfile::tempdir().unwrap());
+    let (policy, folder) = (PolicyFile::new("# Replaced."), tempfile::tempdir().unwrap());
     policy.rewrite("[[rule]]\ndo = \"deny\"\ntools = [\"other/echo\"]\n");
     let path = folder.path().join("config.json");
     std::fs::write(&path, ptc_tests::upstreams::probes(&["probe", "other"])).unwrap();

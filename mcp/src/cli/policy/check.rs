@@ -70,6 +70,8 @@ pub(super) async fn run(args: CheckArgs) -> Result<Exit, Abort> {
         Some(source) => {
             let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
             let plan = ProgramPlan::for_program(&source.text, &namespaces);
+            let failed = |error| Abort::usage(format!("{}:{error}; `ptc check` says more", source.name));
+            let plan = plan.map_err(failed)?;
             is_open = plan.is_open;
             let calls = plan.calls.iter().map(|call| explained.call(&source.name, call)).collect();
             explained.with_flows(&source.name, &plan, calls)

@@ -5,6 +5,7 @@
 use super::condition::{ALL_TEXTS, Pointer};
 use super::decide::Policy;
 use super::file::PolicyError;
+use super::look_alikes::is_same_key;
 use super::pattern::{Exactness, RulePattern};
 use super::rules::{Position, RuleFile};
 use crate::run::client::asker::CallAsker;
@@ -348,8 +349,7 @@ fn may_have(root: &Json, schema: &Json, segments: &[String], depth: usize) -> bo
         return below(items, rest);
     }
     if let Some(properties) = members.get("properties").and_then(Json::as_object) {
-        let mut named =
-            properties.iter().filter(|(name, _)| first == "*" || name.eq_ignore_ascii_case(first));
+        let mut named = properties.iter().filter(|(name, _)| first == "*" || is_same_key(name, first));
         if named.any(|(_, schema)| below(schema, rest)) {
             return true;
         }

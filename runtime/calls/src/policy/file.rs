@@ -95,10 +95,8 @@ struct RuleText {
     #[serde(rename = "do")]
     verdict: Verdict,
     tools: Vec<Spanned<String>>,
-    #[serde(default)]
-    when: BTreeMap<String, Spanned<Json>>,
-    #[serde(default)]
-    who: Vec<Spanned<String>>,
+    when: Option<BTreeMap<String, Spanned<Json>>>,
+    who: Option<Vec<Spanned<String>>>,
     /// Why the rule is there; shown with it.
     reason: Option<String>,
     /// For how long an answer counts.
@@ -173,7 +171,16 @@ impl Reader<'_> {
         if let Some(reason) = &reason {
             title.push_str(&format!(" ({reason})"));
         }
-        let conditions = when.iter().map(|(pointer, written)| {
+        // A list that was emptied does not mean all.
+        if who.as_ref().is_some_and(Vec::is_empty) {
+            return Err(self.error(begin, "who = [] names no caller: leave it out for a rule for all"));
+        }
+        if when.as_ref().is_some_and(BTreeMap::is_empty) {
+            return Err(
+                self.error(begin, "when = {} has no condition: leave it out for a rule for all calls")
+            );
+        }
+        let conditions = when.iter().flatten().map(|(pointer, written)| {
             let at = written.span().start;
             let condition = Condition::parse(pointer, written.get_ref());
             Ok((condition.map_err(|why| self.error(at, why))?, self.position(at)))
@@ -181,6 +188,7 @@ impl Reader<'_> {
         let conditions = conditions.collect::<Result<_, PolicyError>>()?;
         let who = who
             .iter()
+            .flatten()
             .map(|who| AskerPattern::parse(who.get_ref()).map_err(|why| self.error(who.span().start, why)));
         let who = who.collect::<Result<_, PolicyError>>()?;
         let tools = self.tools(begin, &tools)?;
@@ -195,6 +203,11 @@ impl RuleFile {
     /// It is no TOML, or has something that a policy does not have.
     pub(super) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
         let reader = Reader { name, text };
+        // A file that was cut to nothing would allow more than it did.
+        if toml::from_str::<toml::Table>(text).is_ok_and(|file| file.is_empty()) {
+            let message = "the policy is empty: default = { write = \"ask\" } is one that says what happens without one";
+            return Err(PolicyError { file: name.to_owned(), position: None, message: message.to_owned() });
+        }
         let file: FileText = toml::from_str(text).map_err(|error| PolicyError {
             file: name.to_owned(),
             position: error.span().map(|span| reader.position(span.start)),

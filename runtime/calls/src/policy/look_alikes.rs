@@ -46,6 +46,17 @@ pub(super) fn folded(name: &str) -> String {
     folded.collect()
 }
 
+/// True when a reader of JSON that ignores the case of keys takes both for one key. Go's `encoding/json` folds more than
+/// ASCII: `ſ` is `s`, and the Kelvin sign is `k`.
+pub(super) fn is_same_key(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && key_letters(a).eq(key_letters(b)))
+}
+
+/// The letters of a key, without their case.
+pub(super) fn key_letters(key: &str) -> impl Iterator<Item = char> {
+    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
+}
+
 /// What a name is read as, if that is another one. A name in another script is read as what it is.
 pub fn look_alike(name: &str) -> Option<String> {
     let is_hidden = |c: char| !c.is_ascii() && crate::tools::visible::is_obeyed(c);

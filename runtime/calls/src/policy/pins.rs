@@ -420,7 +420,7 @@ impl Pins {
                 listed.instructions = None;
             }
             let is_pinned = |kind: &str, address: &str| !subjects.contains(&*format!("{kind} {address}"));
-            listed.offers.close(|kind, address| !is_other && is_pinned(kind, address));
+            listed.offers.close(is_other, is_pinned);
         }
         listed
     }

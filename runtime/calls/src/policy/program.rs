@@ -48,27 +48,41 @@ impl Policy {
 }
 
 impl ProgramPlan {
-    /// The calls of a program that may use these namespaces. A program that does not compile makes none.
-    pub fn for_program(source: &str, namespaces: &[&Namespace]) -> ProgramPlan {
-        ProgramPlan::recorded(source, |catalog| {
+    /// The calls of a program that may use these namespaces.
+    ///
+    /// # Errors
+    /// The program does not compile: the place and the message of its first error.
+    pub fn for_program(source: &str, namespaces: &[&Namespace]) -> Result<ProgramPlan, String> {
+        let plan = ProgramPlan::recorded(source, |catalog| {
             let externals = Externals { namespaces, catalog: Some(catalog), ..Externals::default() };
             let options = CompileOptions { flows: true, ..CompileOptions::default() };
-            ptc_compiler::compile(source, &externals, &options).ok()
-        })
+            ptc_compiler::compile(source, &externals, &options)
+        });
+        plan.map_err(|rejection| rejection.first().map_or_else(String::new, |error| placed(source, error)))
     }
 
     /// The calls of a program that is compiled with this catalog.
-    pub fn recorded(source: &str, compile: impl FnOnce(&dyn ToolCatalog) -> Option<Compiled>) -> ProgramPlan {
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub fn recorded<E>(
+        source: &str,
+        compile: impl FnOnce(&dyn ToolCatalog) -> Result<Compiled, E>,
+    ) -> Result<ProgramPlan, E> {
         let recorder = Recorder { source, calls: Mutex::default() };
-        match compile(&recorder) {
-            Some(compiled) => ProgramPlan {
-                calls: recorder.calls.locked().clone(),
-                is_open: compiled.servers.dynamic,
-                flows: compiled.flows,
-            },
-            None => ProgramPlan::default(),
-        }
+        let compiled = compile(&recorder)?;
+        let calls = recorder.calls.locked().clone();
+        // Requests for resources and prompts name a server as well.
+        let is_listed = |server: &String| calls.iter().any(|call| call.server == *server);
+        let is_open = compiled.servers.dynamic || !compiled.servers.named.iter().all(is_listed);
+        Ok(ProgramPlan { calls, is_open, flows: compiled.flows })
     }
+}
+
+/// An error with its place: `2:7: unbound name`.
+fn placed(source: &str, error: &Diagnostic) -> String {
+    let Position { line, column } = Location::resolve(source, error.span).start;
+    format!("{line}:{column}: {}", error.message)
 }
 
 /// Records calls while a program is compiled.

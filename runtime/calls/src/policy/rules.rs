@@ -147,10 +147,9 @@ impl Rule {
     /// True when it names this target.
     pub(super) fn names(&self, server: &str, target: &CallTarget) -> bool {
         let label = target.label();
-        // A server may call a tool `resources/read`. A rule that allows the request does not allow the tool.
-        let is_disguised = matches!(target, CallTarget::Tool(_)) && CallTarget::METHODS.contains(&label);
+        // A rule that allows a request does not allow a tool with its name.
         let exactness = self.exactness();
-        (exactness == Exactness::Loose || !is_disguised)
+        (exactness == Exactness::Loose || !is_disguised(target))
             && self.tools.iter().any(|(pattern, _)| pattern.matches(server, label, exactness))
     }
 
@@ -171,6 +170,11 @@ impl Rule {
     }
 }
 
+/// True for a tool with the name of a request: a server may call a tool `resources/read`.
+fn is_disguised(target: &CallTarget) -> bool {
+    matches!(target, CallTarget::Tool(_)) && CallTarget::METHODS.contains(&target.label())
+}
+
 impl RuleFile {
     /// True if the annotations of this server count.
     pub(super) fn trusts(&self, server: &str) -> bool {
@@ -182,8 +186,11 @@ impl RuleFile {
         let names = |(index, rule): (usize, &Rule)| rule.names(server, target).then_some(index);
         let label = target.label();
         // Of several overrides the strictest counts.
-        let effects =
-            self.effects.iter().filter(|(pattern, ..)| pattern.matches(server, label, Exactness::Exact));
+        let effects = self.effects.iter().filter(|(pattern, effect, _)| {
+            // What makes a request a read makes no tool of its name one.
+            let is_meant = *effect != ToolEffect::Read || !is_disguised(target);
+            is_meant && pattern.matches(server, label, Exactness::Exact)
+        });
         FilePlan {
             rules: self.rules.iter().enumerate().filter_map(names).collect(),
             limits: self.limits_of(server, target),

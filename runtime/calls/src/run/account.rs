@@ -341,7 +341,7 @@ impl RunAccount {
         let _ = self.origin.set(origin);
     }
 
-    /// Sets the session that the run belongs to, with its number. The first value counts.
+    /// Sets the session that the run belongs to, with its number ([`session_number`]). The first value counts.
     pub fn set_session(&self, session: Weak<dyn Any + Send + Sync>, id: u64) {
         let _ = self.session.set((session, id));
     }
@@ -569,4 +569,10 @@ mod tests {
         drop(held);
         assert!(account.hold(100).is_some());
     }
+}
+
+/// A number for a new session, of programs or of scripts. No other session of this process has it.
+pub fn session_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -27,6 +27,9 @@ pub struct Offers {
     /// Only what is listed may be read: the rest is not as it was reviewed.
     #[serde(skip)]
     is_closed: bool,
+    /// The lists that cannot be requested: they have entries that were not reviewed.
+    #[serde(skip)]
+    unreviewed: Vec<ListKind>,
 }
 
 /// One list.
@@ -85,12 +88,17 @@ impl Offers {
         })
     }
 
-    /// Removes the entries that are not meant, and lets nothing be read that is not listed then.
-    pub(crate) fn close(&mut self, is_meant: impl Fn(&str, &str) -> bool) {
+    /// Removes the entries that are not meant, and lets nothing be read that is not listed then. A list that has such
+    /// entries, or more than are known, cannot be requested. `is_other`: the server is another one, nothing of it is meant.
+    pub(crate) fn close(&mut self, is_other: bool, is_meant: impl Fn(&str, &str) -> bool) {
         self.is_closed = true;
+        self.unreviewed = if is_other { ListKind::ALL.to_vec() } else { Vec::new() };
         for list in &mut self.lists {
-            let kind = list.kind.words().0;
-            list.entries.retain(|entry| is_meant(kind, &entry.address));
+            let (kind, before) = (list.kind.words().0, list.entries.len());
+            list.entries.retain(|entry| !is_other && is_meant(kind, &entry.address));
+            if list.entries.len() < before || list.is_partial {
+                self.unreviewed.push(list.kind);
+            }
         }
     }
 
@@ -107,9 +115,8 @@ impl Offers {
                     || lists(ListKind::Templates).any(|template| is_made_from(template, uri))
             }
             CallTarget::Prompt(name) => lists(ListKind::Prompts).any(|known| known == &**name),
-            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
-                true
-            }
+            CallTarget::List(kind) => !self.unreviewed.contains(kind),
+            CallTarget::Tool(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => true,
         }
     }
 
@@ -131,19 +138,44 @@ impl Offers {
     }
 }
 
-/// True if a URI can be an expansion of a template (RFC 6570), with any text for each expression.
+/// True if a URI can be an expansion of a template (RFC 6570). A simple expression stands for text without `/`, `?` and
+/// `#`, which its expansion would encode (section 3.2.2); one with an operator for any. Segments that lead upwards are no
+/// expansion: the server may resolve them.
 fn is_made_from(template: &str, uri: &str) -> bool {
-    let mut parts = template.split('{').map(|part| part.split_once('}').map_or(part, |(_, literal)| literal));
-    let Some(mut rest) = parts.next().and_then(|first| uri.strip_prefix(first)) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
-    for part in between {
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
+    let is_dots = |segment: &str| {
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        !plain.is_empty() && plain.len() <= 2 && plain.bytes().all(|byte| byte == b'.')
+    };
+    if uri
+        .to_ascii_lowercase()
+        .replace("%2f", "/")
+        .replace("%5c", "/")
+        .split(['/', '\\', '?', '#'])
+        .any(is_dots)
+    {
+        return false;
     }
-    rest.ends_with(last)
+    let mut parts = template.split('{');
+    let Some(rest) = parts.next().and_then(|first| uri.strip_prefix(first)) else { return false };
+    // The offsets where what follows may begin.
+    let mut begins = vec![false; rest.len() + 1];
+    begins[0] = true;
+    for part in parts {
+        let (expression, literal) = part.split_once('}').unwrap_or(("", part));
+        let is_simple = expression.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+        let mut next = vec![false; rest.len() + 1];
+        let mut is_open = false;
+        for at in 0..=rest.len() {
+            is_open |= begins[at];
+            if is_open && rest.is_char_boundary(at) && rest[at..].starts_with(literal) {
+                next[at + literal.len()] = true;
+            }
+            let ends = rest.as_bytes().get(at).is_some_and(|byte| matches!(byte, b'/' | b'?' | b'#'));
+            is_open &= !(is_simple && ends);
+        }
+        begins = next;
+    }
+    begins[rest.len()]
 }
 
 /// SHA-256 of a value, with sorted keys.
@@ -251,12 +283,27 @@ mod tests {
         let templates = json!({"resourceTemplates": [{"uriTemplate": "day://{year}/{month}.txt"}]});
         offers.add(ListKind::Templates, Some(&templates));
         offers.add(ListKind::Prompts, Some(&json!({"prompts": [{"name": "greet"}]})));
-        offers.close(|_, address| address != "memo://b");
+        offers.close(false, |_, address| address != "memo://b");
         let resource = |uri: &str| offers.admits(&CallTarget::Resource(uri.into()));
         assert!(resource("memo://a") && resource("day://2026/11.txt"));
-        for uri in ["memo://b", "memo://c", "day://2026", "day://2026/11.txt?all", "xday://2026/11.txt"] {
+        for uri in [
+            "memo://b",
+            "memo://c",
+            "day://2026",
+            "day://2026/11.txt?all",
+            "xday://2026/11.txt",
+            "day://2026/../11.txt",
+            "day://2026/x/11.txt",
+            "day://../11.txt",
+            "day://2026/%2e%2E%2F11.txt",
+            "day://2026/?.txt",
+            "day://2026/#.txt",
+        ] {
             assert!(!resource(uri), "{uri}");
         }
+        // A list with an entry that is not meant shows it.
+        assert!(!offers.admits(&CallTarget::List(ListKind::Resources)));
+        assert!(offers.admits(&CallTarget::List(ListKind::Templates)));
         assert!(offers.admits(&CallTarget::Prompt("greet".into())));
         assert!(!offers.admits(&CallTarget::Prompt("Greet".into())));
     }

@@ -4,7 +4,7 @@
 use super::offers::Offers;
 use crate::run::outcome::Effect;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -120,6 +120,12 @@ impl UpstreamTool {
             (_, Some(true)) => Effect::Write,
             _ => Effect::Unknown,
         }
+    }
+
+    /// The arguments that are sent with each call that does not give them: `default_args` of an OpenAPI service.
+    pub fn default_arguments(&self) -> Option<&Map<String, Value>> {
+        let defaults = self.meta.as_ref()?.get("_ptc")?.get("defaultArgs")?.as_object()?;
+        Some(defaults).filter(|defaults| !defaults.is_empty())
     }
 
     /// Its description, else its title.

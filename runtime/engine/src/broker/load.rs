@@ -3,7 +3,7 @@
 
 use super::cache::Repeat;
 use super::direct::DirectCall;
-use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse};
+use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse, refused};
 use super::send::{CallMark, Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
 use ptc_base::spill::SpillStore;
@@ -18,6 +18,8 @@ use ptc_calls::run::outgoing::Arguments;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
 use ptc_upstream::{ResultSink, ServerRequest, UpstreamFault};
 use ptc_vm::Span;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,6 +66,7 @@ impl Permit {
     /// The budget or the time of the call is used up; the policy denies it.
     pub fn load(self, arguments: String, store: Option<SpillStore>) -> Result<PreparedCall, WorldFault> {
         let Permit { plan, tool, turn, call, since, seq, place, origins, history } = self;
+        let arguments = with_defaults(arguments, &tool);
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -115,6 +118,23 @@ impl Permit {
     }
 }
 
+/// The arguments of a call as they are sent, so that policies, limits and people see those that its tool adds.
+fn with_defaults(arguments: String, tool: &UpstreamTool) -> String {
+    let Some(defaults) = tool.default_arguments() else { return arguments };
+    let Ok(mut given) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&arguments) else {
+        return arguments;
+    };
+    for (name, value) in defaults {
+        // A null argument counts as omitted.
+        if given.get(name).is_none_or(|given| given.get() == "null")
+            && let Ok(value) = RawValue::from_string(value.to_string())
+        {
+            given.insert(name.clone(), value);
+        }
+    }
+    serde_json::to_string(&given).unwrap_or(arguments)
+}
+
 impl Loaded {
     /// A call that is cleared later.
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
@@ -130,13 +150,33 @@ impl Loaded {
     }
 
     /// Asks about the program, if that is to be done. The time of the run stands still.
-    async fn reviewed(&self) {
+    ///
+    /// # Errors
+    /// Meanwhile the tool has gone.
+    async fn reviewed(self) -> Result<Loaded, CallError> {
         if self.is_unread() {
             let CallPlan { broker, account, .. } = &self.plan;
             park(account).await;
-            let _pause = account.wait_for_start();
+            let pause = account.wait_for_start();
             let client = broker.client.form_for(account.client());
             broker.policy.review(account, &broker.catalog.snapshot(), client).await;
+            drop(pause);
+            return self.found_again().await;
+        }
+        Ok(self)
+    }
+
+    /// The call with its tool as it is now: it may be another one after a wait.
+    ///
+    /// # Errors
+    /// The tool has gone, or may not be called any more.
+    async fn found_again(mut self) -> Result<Loaded, CallError> {
+        match self.plan.find_again().await {
+            Ok(found) => {
+                self.tool = found.unwrap_or(self.tool);
+                Ok(self)
+            }
+            Err(error) => Err(refused(self.call, error)),
         }
     }
 
@@ -208,7 +248,7 @@ impl Loaded {
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
-        let CallPlan { broker, account, callee, target, made: _, limit, waited: _ } = plan;
+        let CallPlan { broker, account, callee, target, notation: _, made: _, limit, waited: _ } = plan;
         let upstream = match callee {
             Callee::Server(upstream) => upstream,
             Callee::Host(tool) => {
@@ -310,12 +350,8 @@ impl HeldCall {
         let (mut loaded, mut clearance) = match clearance {
             _ if is_in_doubt => loaded.repeated().await?,
             Some(clearance) => (loaded, clearance),
-            None => {
-                if !is_made {
-                    loaded.reviewed().await;
-                }
-                loaded.decided(None).await?
-            }
+            None if is_made => loaded.decided(None).await?,
+            None => loaded.reviewed().await?.decided(None).await?,
         };
         for _ in 0..ROUNDS {
             clearance = match clearance {
@@ -330,7 +366,7 @@ impl HeldCall {
                     match answer {
                         // The policy or the tool may have changed while the question waited.
                         Ok(approval) => {
-                            let decided = loaded.decided(Some(approval)).await?;
+                            let decided = loaded.found_again().await?.decided(Some(approval)).await?;
                             loaded = decided.0;
                             decided.1
                         }
@@ -373,31 +409,22 @@ impl Loaded {
         let Some(asked) = self.plan.broker.policy.in_doubt(&self.subject()) else {
             return Err(refuse(self.call, WorldFault::outcome_unknown()));
         };
-        match self.asked(&asked).await {
-            Ok(approval) => self.decided(Some(approval)).await,
-            Err(_) => Err(refuse(self.call, WorldFault::outcome_unknown())),
+        let Ok(approval) = self.asked(&asked).await else {
+            return Err(refuse(self.call, WorldFault::outcome_unknown()));
+        };
+        match self.plan.find_again().await {
+            Ok(found) => self.tool = found.unwrap_or(self.tool),
+            Err(_) => return Err(refuse(self.call, WorldFault::outcome_unknown())),
         }
+        self.decided(Some(approval)).await
     }
 
     /// Asks a person.
-    async fn asked(&mut self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
-        let (broker, account) = (self.plan.broker.clone(), self.plan.account.clone());
-        let pause = account.wait_for_start();
+    async fn asked(&self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
+        let CallPlan { broker, account, .. } = &self.plan;
+        let _pause = account.wait_for_start();
         let client = broker.client.form_for(account.client());
-        let approval = broker.policy.ask(&account, asked, &self.subject(), client).await?;
-        drop(pause);
-        if let Some(changed) = self.tool_now() {
-            self.tool = changed;
-        }
-        Ok(approval)
-    }
-
-    /// The tool as its server lists it now, if that is another text.
-    fn tool_now(&self) -> Option<Arc<UpstreamTool>> {
-        let CallTarget::Tool(name) = &self.plan.target else { return None };
-        let catalog = self.plan.broker.catalog.snapshot();
-        let now = catalog.server(self.plan.callee.name())?.tools.as_ref()?.get(name)?;
-        (!Arc::ptr_eq(now, &self.tool)).then(|| now.clone())
+        broker.policy.ask(account, asked, &self.subject(), client).await
     }
 
     /// Ends a call that a person did not approve.

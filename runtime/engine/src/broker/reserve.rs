@@ -49,6 +49,8 @@ pub(super) struct CallPlan {
     pub(super) account: Arc<RunAccount>,
     pub(super) callee: Callee,
     pub(super) target: CallTarget,
+    /// The syntax of its caller.
+    pub(super) notation: Notation,
     /// When it was made.
     pub(super) made: Instant,
     /// Its time limit, decided then.
@@ -73,7 +75,7 @@ pub struct Pending {
 /// The tool of a call that waits.
 enum PendingTool {
     /// Of a server: looked for again when the wait is over, since lists change.
-    Listed { is_loaded: bool, notation: Notation },
+    Listed { is_loaded: bool },
     /// Of the host.
     Granted(Arc<UpstreamTool>),
 }
@@ -137,10 +139,10 @@ impl ToolBroker {
         let upstream = upstream.for_caller(account.client()).unwrap_or(upstream);
         let timeout = upstream.limits().timeout.map(|time| (time, LimitSource::Server));
         let is_ready = upstream.is_ready();
-        let plan = self.plan(account, Callee::Server(upstream), target, timeout);
+        let plan = self.plan(account, Callee::Server(upstream), (target, notation), timeout);
         let effect = found.as_ref().map_or(Effect::Unknown, |tool| tool.effect());
         let loaded = found.filter(|_| is_ready);
-        let tool = PendingTool::Listed { is_loaded: loaded.is_some(), notation };
+        let tool = PendingTool::Listed { is_loaded: loaded.is_some() };
         if let Some(tool) = loaded
             && let Some(turn) = account.outgoing().try_permit(plan.callee.name())
         {
@@ -158,6 +160,8 @@ impl ToolBroker {
     ) -> Result<Permit, NoPermit> {
         let target = CallTarget::Tool(tool.listing().name.clone());
         let timeout = tool.timeout().map(|time| (time, LimitSource::HostTool));
+        // Nothing is looked for, so no message needs it.
+        let target = (target, Notation::Lisp);
         let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
         let listing = tool.listing().clone();
         if let Some(turn) = account.outgoing().try_permit(plan.callee.name()) {
@@ -171,7 +175,7 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         callee: Callee,
-        target: CallTarget,
+        (target, notation): (CallTarget, Notation),
         timeout: Option<(Duration, LimitSource)>,
     ) -> CallPlan {
         let made = Instant::now();
@@ -180,7 +184,16 @@ impl ToolBroker {
         let whole = account.tool_timeout_at(made, wanted);
         let source = if whole < wanted { LimitSource::Program(limits.timeout()) } else { source };
         let (limit, waited) = (TimeLimit { whole, source }, Duration::ZERO);
-        CallPlan { broker: self.clone(), account: account.clone(), callee, target, made, limit, waited }
+        CallPlan {
+            broker: self.clone(),
+            account: account.clone(),
+            callee,
+            target,
+            notation,
+            made,
+            limit,
+            waited,
+        }
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
@@ -289,9 +302,51 @@ impl CallPlan {
         (self.limit.whole + self.waited).saturating_sub(call.elapsed())
     }
 
+    /// The tool as it is now; `None` when nothing is known about the tools of its server.
+    fn find(&self) -> Result<Option<Arc<UpstreamTool>>, CallError> {
+        self.broker.find(self.callee.name(), &self.target, self.notation)
+    }
+
+    /// Finds the tool again after a wait, and the connection to its server: lists, pins and the configuration may have
+    /// changed. `None`: it is a tool of the host.
+    ///
+    /// # Errors
+    /// The tool is not there any more, or may not be called any more; its server does not start.
+    pub(super) async fn find_again(&mut self) -> Result<Option<Arc<UpstreamTool>>, CallError> {
+        let Callee::Server(upstream) = &mut self.callee else { return Ok(None) };
+        if let Some(now) = self.broker.upstream(upstream.name()) {
+            *upstream = now.for_caller(self.account.client()).unwrap_or(now);
+        }
+        let upstream = upstream.clone();
+        let mut found = self.find()?;
+        if found.is_none() {
+            let started = start(&self.account, &upstream).await;
+            started.map_err(|fault| self.broker.upstream_fault(&fault, self.limit))?;
+            found = self.find()?;
+        }
+        found.map(Some).ok_or_else(|| self.gone())
+    }
+
+    /// The error for a tool of a server that was there a moment ago, and has gone again.
+    fn gone(&self) -> CallError {
+        let text = self.callee.why_unavailable();
+        self.broker.upstream_fault(&UpstreamFault::Unavailable(text), self.limit).into()
+    }
+
     /// Ends a call with the fault of its upstream.
     pub(super) fn fail(&self, call: OpenCall, fault: &UpstreamFault) -> WorldFault {
         refuse(call, self.broker.upstream_fault(fault, self.limit))
+    }
+}
+
+/// Ends a call that was not sent. A wrong call is none.
+pub(super) fn refused(call: OpenCall, error: CallError) -> CallError {
+    match error {
+        CallError::World(fault) => refuse(call, fault).into(),
+        wrong => {
+            call.withdraw();
+            wrong
+        }
     }
 }
 
@@ -323,9 +378,7 @@ impl Pending {
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
         let Pending { mut plan, tool, call } = self;
-        if let (PendingTool::Listed { is_loaded: false, .. }, Callee::Server(upstream)) =
-            (&tool, &plan.callee)
-        {
+        if let (PendingTool::Listed { is_loaded: false }, Callee::Server(upstream)) = (&tool, &plan.callee) {
             let before = call.elapsed();
             if let Err(fault) = start(&plan.account, upstream).await {
                 return Err(plan.fail(call, &fault).into());
@@ -343,23 +396,15 @@ impl Pending {
         };
         let found = match tool {
             PendingTool::Granted(tool) => Ok(Some(tool)),
-            PendingTool::Listed { notation, .. } => plan.broker.find(server, &plan.target, notation),
+            PendingTool::Listed { .. } => plan.find(),
         };
         match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
                 Ok(Permit::new(plan, tool, turn, Some(call)))
             }
-            // It was there a moment ago, and has gone again.
-            Ok(None) => {
-                let text = plan.callee.why_unavailable();
-                Err(plan.fail(call, &UpstreamFault::Unavailable(text)).into())
-            }
-            Err(CallError::World(fault)) => Err(refuse(call, fault).into()),
-            Err(wrong) => {
-                call.withdraw();
-                Err(wrong)
-            }
+            Ok(None) => Err(refused(call, plan.gone())),
+            Err(error) => Err(refused(call, error)),
         }
     }
 }

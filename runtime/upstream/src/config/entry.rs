@@ -9,7 +9,7 @@ use super::{ConfigError, Shape, Startup};
 use crate::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry};
 use ptc_base::secrets::{Credential, Protection, SecretRegistry, names};
 use ptc_calls::policy::{NameRule, ToolPolicy};
-use ptc_calls::tools::ServerText;
+use ptc_calls::tools::{HOST, ServerText};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::hash::{Hash as _, Hasher as _};
@@ -173,6 +173,10 @@ impl EntryReader<'_> {
         };
         if server.is_empty() {
             return Err(self.error(&[], "an upstream name must not be empty"));
+        }
+        if server == HOST {
+            let message = format!("an upstream cannot be named {HOST}: functions of the host have that name");
+            return Err(self.error(&[], message));
         }
         if self.boolean(entry, "disabled")? == Some(true) || self.boolean(entry, "enabled")? == Some(false) {
             return Ok(None);

@@ -3,6 +3,7 @@
 use super::{PolicyFile, probe};
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::probe_server;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,29 @@ fn a_policy_that_denies_while_a_question_waits_wins() {
     server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     assert_eq!(answer(&mut server), ":denied");
     assert_eq!(server.end(), Some(0));
+}
+
+/// A question about one call, and one about a whole program.
+#[test]
+fn a_tool_that_is_withdrawn_while_a_question_waits_is_not_called() {
+    for calls in [1, 2] {
+        let (policy, config) = (asks("call"), probe());
+        let flags = config.flags(&["--policy", policy.path()]);
+        let command = ptc(&[&["serve"][..], &flags].concat());
+        let mut server = Server::offering(command, json!({ "elicitation": {} }));
+        let call = "(tool/call 'probe/echo {:v 1})";
+        server.begin_program(&format!("[{}]", call.repeat(calls)));
+        let request = next(&mut server);
+        let mut entry = probe_server(&[]);
+        entry["tools"] = json!({ "block": ["echo"] });
+        std::fs::write(config.path(), json!({ "upstreams": { "probe": entry } }).to_string()).unwrap();
+        while text_of(&server.run("(dir 'probe)")).contains("echo") {}
+        let result = json!({ "action": "accept", "content": { "decision": "approve" } });
+        server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+        let said = answer(&mut server);
+        assert!(said.contains("tools.block of the configuration names it"), "{said}");
+        assert_eq!(server.end(), Some(0));
+    }
 }
 
 /// Makes calls until the server has read a policy that denies them.

@@ -2,7 +2,7 @@
 
 use super::approvals::{answer, decide, serve};
 use super::{PolicyFile, probe};
-use ptc_tests::binary::{eval, run_ptc, value};
+use ptc_tests::binary::{eval, ptc, run_ptc, value};
 use ptc_tests::scripts::ONLY_SCRIPTS;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
@@ -204,6 +204,38 @@ fn calls_of_scripts_are_decided_by_what_came_before() {
     assert!(!run("print(await mcp__probe__echo(v=1))").contains("denied"));
     let after = run("await mcp__probe__stats()\nprint(await mcp__probe__echo(v=1))");
     assert!(after.contains("denied") && after.contains("was read before this call"), "{after}");
+}
+
+/// What one script has read stays in the names of its session.
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn scripts_of_one_session_are_decided_by_what_came_before() {
+    let limit = "[[limit]]\ntools = [\"probe/refuse\"]\nper = \"session\"\nlimit = 'calls <= 1 per day'\n";
+    let (config, policy, state) =
+        (probe(), PolicyFile::new(&format!("{RULES}{limit}")), tempfile::tempdir().unwrap());
+    let flags = config.flags(&["--policy", policy.path(), ONLY_SCRIPTS[0], ONLY_SCRIPTS[1], "--sessions"]);
+    let mut command = ptc(&[&["serve"][..], &flags].concat());
+    command.env("XDG_STATE_HOME", state.path());
+    let mut server = Server::from_command(command);
+    let mut run = |code: &str, session: &str| {
+        let arguments = json!({ "code": code, "session_id": session });
+        let answer =
+            server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
+        let text = text_of(&answer["result"]);
+        let id = text.split("[session_id: ").nth(1).and_then(|rest| rest.split(']').next());
+        (id.unwrap_or_else(|| panic!("{text}")).to_owned(), text)
+    };
+    let (id, _) = run("seen = await mcp__probe__stats()", "new");
+    let (_, after) = run("print(await mcp__probe__echo(v=str(seen)))", &id);
+    assert!(after.contains("denied") && after.contains("was read before this call"), "{after}");
+    // Another session has read nothing, and has limits of its own.
+    let (other, said) = run("print(await mcp__probe__echo(v=1))", "new");
+    assert!(!said.contains("denied"), "{said}");
+    let refuse = "try:\n    await mcp__probe__refuse()\nexcept Exception as error:\n    print(error)";
+    for (session, is_denied) in [(&id, false), (&id, true), (&other, false), (&other, true)] {
+        let (_, said) = run(refuse, session);
+        assert_eq!(said.contains("limit calls <= 1 per day"), is_denied, "{said}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! the pointer.
 
 use super::{ALL_TEXTS, Pointer};
+use crate::policy::look_alikes::is_same_key;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
@@ -115,7 +116,7 @@ impl<'t, 'a> Found<'t, 'a> {
             match value.below()? {
                 Parts::Members(members) => {
                     for (name, value) in members {
-                        if is_any || name.eq_ignore_ascii_case(segment) {
+                        if is_any || is_same_key(name, segment) {
                             self.is_exact &= is_any || name == segment;
                             next.push(value);
                         }

@@ -6,6 +6,7 @@ use super::labels::{LabelSet, Labels, names};
 use super::standard;
 use crate::policy::condition::Pointer;
 use crate::policy::effects::ToolEffect;
+use crate::policy::look_alikes::key_letters;
 use crate::policy::pattern::{Exactness, RulePattern};
 use crate::policy::rules::Position;
 use crate::run::outcome::Verdict;
@@ -114,13 +115,8 @@ impl FlowRule {
 
 /// True when two spellings of a key may be one argument: a schema may have another spelling than the program.
 pub(super) fn same_key(a: &str, b: &str) -> bool {
-    let plain = |text: &'_ str| -> Vec<u8> {
-        text.bytes()
-            .filter(|byte| !matches!(byte, b'-' | b'_'))
-            .map(|byte| byte.to_ascii_lowercase())
-            .collect()
-    };
-    a == b || plain(a) == plain(b)
+    let plain = |text| key_letters(text).filter(|letter| !matches!(letter, '-' | '_'));
+    a == b || plain(a).eq(plain(b))
 }
 
 /// True when what a rule names is part of an argument, or the other way round.

@@ -92,7 +92,7 @@ impl LimitText {
             "calls" if most.fract() == 0.0 => (Counted::Calls, whole(most)),
             sum => {
                 let pointer = sum.strip_prefix("sum(\"").and_then(|rest| rest.strip_suffix("\")"));
-                (Counted::Sum(Pointer::parse(pointer.ok_or_else(wrong)?)?), whole((most * PARTS).floor()))
+                (Counted::Sum(Pointer::parse(pointer.ok_or_else(wrong)?)?), parts(most, f64::floor))
             }
         };
         Ok(LimitText { counted, most, window: Duration::from_secs(unit.1) })
@@ -102,6 +102,14 @@ impl LimitText {
         let LimitText { counted, most, window } = self;
         Limit { tools, per, counted, most, window, title }
     }
+}
+
+/// A number in parts. Where its decimals have no exact binary form, as those of 2.01, the nearest part is meant; other
+/// numbers are rounded in this direction.
+fn parts(number: f64, round: fn(f64) -> f64) -> i128 {
+    let parts = number * PARTS;
+    let nearest = parts.round();
+    whole(if (parts - nearest).abs() <= nearest.abs() * f64::EPSILON { nearest } else { round(parts) })
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "saturates")]
@@ -157,7 +165,7 @@ impl Limit {
         values.iter().try_fold(0_i128, |sum, value| {
             // A negative amount gives nothing back.
             let number = value.json().and_then(|value| value.as_f64()).ok_or_else(wrong)?.abs();
-            Ok(sum.saturating_add(whole((number * PARTS).ceil())))
+            Ok(sum.saturating_add(parts(number, f64::ceil)))
         })
     }
 }
@@ -236,6 +244,20 @@ mod tests {
 
     fn used(limit: &Limit, arguments: &str) -> LimitUse {
         LimitUse::new(limit, &Arguments::new(arguments), &CallAsker::default(), &of_no_session()).unwrap()
+    }
+
+    /// Decimals have no exact binary form.
+    #[test]
+    fn a_sum_of_exactly_the_limit_is_allowed() {
+        for cents in 0..100_000_u32 {
+            let amount = format!("{}.{:02}", cents / 100, cents % 100);
+            let sum = limit(&format!("sum(\"/amount\") <= {amount} per day"));
+            let used = used(&sum, &format!("{{\"amount\": {amount}}}"));
+            assert_eq!((used.amount, used.most), (i128::from(cents) * 10_000, i128::from(cents) * 10_000));
+        }
+        let sum = limit("sum(\"/amount\") <= 1 per day");
+        assert_eq!(used(&sum, "{\"amount\": 0.0000001}").amount, 1);
+        assert_eq!(used(&sum, "{\"amount\": 1.0000001}").amount, 1_000_001);
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use ptc_base::secrets::CleanText;
 use ptc_base::spill::OwnedSpills;
 use ptc_base::sync::Locked;
+use ptc_calls::run::account::session_number;
 use ptc_calls::run::outcome::{CallRecord, CallStatus};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 ptc_calls::limit_table! {
@@ -198,9 +198,8 @@ pub(crate) struct SessionState {
 
 impl SessionState {
     pub(crate) fn new(limits: SessionLimits) -> SessionState {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         SessionState {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: session_number(),
             limits,
             contents: Mutex::default(),
             spills: Mutex::default(),
