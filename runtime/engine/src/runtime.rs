@@ -426,10 +426,13 @@ impl Runtime {
     /// Replaces the policy, for calls from now on.
     ///
     /// # Errors
-    /// A rule names a server that is not configured; then nothing changes.
+    /// A rule names a server that is not configured, or a file is empty now; then nothing changes.
     pub fn replace_policy(&self, policy: Arc<Policy>) -> Result<(), PolicyError> {
         policy.check_servers(self.inner.broker.upstreams().keys().cloned())?;
         if let Some(before) = self.inner.broker.policy().current() {
+            if let Some(emptied) = policy.emptied_since(&before) {
+                return Err(emptied);
+            }
             for weaker in before.weakened_by(&policy, &self.catalog()) {
                 tracing::warn!("the edited policy allows more: {weaker}");
             }

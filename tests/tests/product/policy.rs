@@ -113,13 +113,11 @@ fn keys_that_a_server_may_read_as_the_same_are_the_same() {
     assert_eq!(reasons(&rule("allow", "task", "safe"), &calls), ["ok", "denied"]);
 }
 
-/// A list that was emptied, and a file that was cut, do not allow more.
+/// A list that was emptied does not mean all.
 #[test]
-fn empty_lists_and_empty_files_are_errors() {
+fn empty_lists_are_errors() {
     let rule = "[[rule]]\ndo = \"allow\"\ntools = [\"probe/echo\"]\n";
     for (text, want) in [
-        (String::new(), "the policy is empty"),
-        ("# A comment.\n".to_owned(), "the policy is empty"),
         (format!("{rule}who = []\n"), "who = [] names no caller"),
         (format!("{rule}when = {{}}\n"), "when = {} has no condition"),
     ] {
@@ -241,9 +239,22 @@ fn every_front_end_of_the_server_asks() {
     assert_eq!(server.end(), Some(0));
 }
 
+/// An editor, or a full disk, may leave an empty file for a moment.
+#[test]
+fn a_policy_that_is_emptied_while_it_is_used_stays() {
+    let (config, policy) =
+        (probe(), PolicyFile::new("[[rule]]\ndo = \"deny\"\ntools = [\"probe/resources/read\"]\n"));
+    let mut server = Server::start(&config.flags(&["--policy", policy.path(), "--config-reload", "watch"]));
+    let read = "(:reason (resource/read {:server \"probe\" :uri \"memo://notes\"}))";
+    assert_eq!(text_of(&server.run(read)), ":denied");
+    policy.rewrite("# Nothing.\n");
+    server.has_logged("it is empty now; the policy before stays");
+    assert_eq!(text_of(&server.run(read)), ":denied");
+}
+
 #[test]
 fn rules_of_servers_that_an_edit_removes_are_a_warning() {
-    let (policy, folder) = (PolicyFile::new("# Replaced."), tempfile::tempdir().unwrap());
+    let (policy, folder) = (PolicyFile::new(""), tempfile::tempdir().unwrap());
     policy.rewrite("[[rule]]\ndo = \"deny\"\ntools = [\"other/echo\"]\n");
     let path = folder.path().join("config.json");
     std::fs::write(&path, ptc_tests::upstreams::probes(&["probe", "other"])).unwrap();

@@ -203,11 +203,6 @@ impl RuleFile {
     /// It is no TOML, or has something that a policy does not have.
     pub(super) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
         let reader = Reader { name, text };
-        // A file that was cut to nothing would allow more than it did.
-        if toml::from_str::<toml::Table>(text).is_ok_and(|file| file.is_empty()) {
-            let message = "the policy is empty: default = { write = \"ask\" } is one that says what happens without one";
-            return Err(PolicyError { file: name.to_owned(), position: None, message: message.to_owned() });
-        }
         let file: FileText = toml::from_str(text).map_err(|error| PolicyError {
             file: name.to_owned(),
             position: error.span().map(|span| reader.position(span.start)),
@@ -233,6 +228,7 @@ impl RuleFile {
         let flows = flows.read(&reader)?;
         Ok(RuleFile {
             name: name.into(),
+            is_empty: toml::from_str::<toml::Table>(text).is_ok_and(|file| file.is_empty()),
             rules,
             passes_secrets: file.secrets.map(|rule| rule == SecretRule::Allow),
             limits,

@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(super) struct RuleFile {
     /// Its name in messages: the path as it was given.
     pub(super) name: Arc<str>,
+    /// It says nothing.
+    pub(super) is_empty: bool,
     /// Its rules, in order: deny, ask, allow.
     pub(super) rules: Vec<Rule>,
     /// Secrets of one server may be sent to another. `None`: it does not say.

@@ -6,6 +6,7 @@ use super::direct::DirectCall;
 use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse, refused};
 use super::send::{CallMark, Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
+use ptc_base::secrets::REDACTED;
 use ptc_base::spill::SpillStore;
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
 use ptc_calls::policy::{
@@ -125,9 +126,11 @@ fn with_defaults(arguments: String, tool: &UpstreamTool) -> String {
         return arguments;
     };
     for (name, value) in defaults {
-        // A null argument counts as omitted.
+        let value = value.to_string();
+        // A null argument counts as omitted. A secret is not in the list of tools: the connection adds it.
         if given.get(name).is_none_or(|given| given.get() == "null")
-            && let Ok(value) = RawValue::from_string(value.to_string())
+            && !value.contains(REDACTED)
+            && let Ok(value) = RawValue::from_string(value)
         {
             given.insert(name.clone(), value);
         }
@@ -442,5 +445,29 @@ impl Loaded {
         let fault = self.plan.broker.world_fault(reason, &message);
         self.call.set_ruling(PolicyRuling { answered_by: by, waited, ..ruling });
         refuse(self.call, fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_are_decided_about_as_they_are_sent() {
+        let defaults = json!({ "env": "prod", "key": "[REDACTED]", "n": 5 });
+        let tool =
+            json!({ "name": "t", "inputSchema": {}, "_meta": { "_ptc": { "defaultArgs": defaults } } });
+        let tool: UpstreamTool = serde_json::from_value(tool).unwrap();
+        let sent = |given: &str| with_defaults(given.to_owned(), &tool);
+        assert_eq!(sent("{}"), r#"{"env":"prod","n":5}"#);
+        assert_eq!(
+            sent(r#"{"env":null,"n":123456789012345678901234567890}"#),
+            r#"{"env":"prod","n":123456789012345678901234567890}"#
+        );
+        assert_eq!(sent(r#"{"env":"test","z":1}"#), r#"{"env":"test","n":5,"z":1}"#);
+        assert_eq!(sent("[1]"), "[1]");
+        let plain: UpstreamTool = serde_json::from_value(json!({ "name": "t", "inputSchema": {} })).unwrap();
+        assert_eq!(with_defaults(r#"{"b":1, "a":2}"#.to_owned(), &plain), r#"{"b":1, "a":2}"#);
     }
 }

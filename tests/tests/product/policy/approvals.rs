@@ -144,7 +144,7 @@ fn a_policy_that_denies_while_a_question_waits_wins() {
 fn a_tool_that_is_withdrawn_while_a_question_waits_is_not_called() {
     for calls in [1, 2] {
         let (policy, config) = (asks("call"), probe());
-        let flags = config.flags(&["--policy", policy.path()]);
+        let flags = config.flags(&["--policy", policy.path(), "--config-reload", "watch"]);
         let command = ptc(&[&["serve"][..], &flags].concat());
         let mut server = Server::offering(command, json!({ "elicitation": {} }));
         let call = "(tool/call 'probe/echo {:v 1})";
