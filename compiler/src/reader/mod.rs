@@ -3,6 +3,7 @@
 //!
 //! It has an explicit stack and does not recurse; the text may nest 64 levels.
 
+mod codes;
 mod unreadable;
 
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
@@ -217,11 +218,11 @@ impl<'a> Reader<'a, '_> {
             Token::Float => self.float(span),
             Token::SpecialFloat => self.special_float(span),
             Token::Str => {
-                let body = self.unescape(text, 1);
+                let body = self.unescape(text, 1, span);
                 self.push(span, FormKind::Str(body))
             }
             Token::Regex => {
-                let body = self.unescape(text, 2);
+                let body = self.unescape(text, 2, span);
                 self.push(span, FormKind::Regex(body))
             }
             Token::Char => self.character(span),
@@ -536,6 +537,9 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn character(&mut self, span: Span) -> Result<(), ReadError> {
+        if self.text(span) == "\\u" {
+            self.note_code(span.start);
+        }
         let body = match &self.text(span)[1..] {
             "newline" => "\n",
             "space" => " ",
@@ -549,7 +553,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The body of a string or regex token. Unknown escapes keep their backslash.
-    fn unescape(&self, text: &'a str, prefix: usize) -> &'a str {
+    fn unescape(&mut self, text: &'a str, prefix: usize, span: Span) -> &'a str {
         let body = &text[prefix..text.len() - 1];
         // Most texts are short: a loop over the bytes is faster than starting a search.
         if !body.bytes().any(|byte| byte == b'\\') {
@@ -568,6 +572,10 @@ impl<'a> Reader<'a, '_> {
                 Some('r') => out.push('\r'),
                 Some(same @ ('\\' | '"')) => out.push(same),
                 Some(other) => {
+                    // The code of a character has a meaning in patterns.
+                    if other == 'u' && prefix == 1 {
+                        self.note_code(span.end - 3 - chars.as_str().len() as u32);
+                    }
                     out.push('\\');
                     out.push(other);
                 }

@@ -10,6 +10,7 @@ mod shape;
 pub(crate) mod suggest;
 pub(crate) mod symbol;
 pub(crate) mod syntax;
+mod truth;
 mod unknown;
 
 use crate::diagnostic::{
