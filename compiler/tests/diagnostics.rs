@@ -1,5 +1,6 @@
 //! Reasons, messages and hints of errors in programs.
 
+use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CallArity, CompileOptions, Diagnostic, Externals, SessionName, compile};
 use ptc_vm::Reason;
 
@@ -273,5 +274,41 @@ fn characters_written_as_codes_are_warned_of() {
     }
     for source in ["(re-find #\"\\u00e9\" \"x\")", "\"\\\\u00e9\"", "\"\\u00g9\"", "\\u", "\"\\u12é3\""] {
         assert_eq!(warnings(source), [], "{source}");
+    }
+}
+
+/// The hints of the first error, as a report shows them.
+fn hints(source: &str) -> String {
+    Report::from_diagnostic(&first_error(source), source).hints.join("\n")
+}
+
+#[test]
+fn habits_of_clojure_have_a_hint() {
+    for (source, part) in [
+        ("(+ 1 0xFF)", "decimal digits: 255."),
+        ("(inc 1/2)", "(/ 1 2)"),
+        ("{:x/a 1}", "(get m \"x/a\")"),
+        ("(:a.b {})", "(get m \"a.b\")"),
+        ("{:@type 1}", "(get m \"@type\")"),
+        ("```clojure\n(+ 1 2)\n```", "Delete the lines with ```"),
+        ("\"a\\\nb\"", "delete the backslash at the end of the line"),
+        ("\"a", "Close it with"),
+        ("(json/parse-string \"{}\" true)", "keywords find the string keys"),
+        ("(defn f [] (g)) (defn g [] (f))", "(letfn [(g [x]"),
+        ("(declare g)", "(letfn"),
+        ("(java.time.temporal.ChronoUnit/DAYS 1)", ".toEpochDay"),
+        ("(java.time.format.DateTimeFormatter/ofPattern \"x\")", "ISO 8601"),
+        ("(http/get \"x\")", "tool/call"),
+        ("(lenght [1])", "(count coll)"),
+        ("(.-x {})", "(:x obj)"),
+        ("(subseq [1] > 1)", "filter"),
+        ("(instance? String 1)", "string?"),
+        ("(map-vals inc {})", "update-vals"),
+        ("(inc ctx/x)", "data/x"),
+        ("#\"\\p{Foo}\"", "\\p{Punct}"),
+        ("#\"[z-a]\"", "hyphen"),
+    ] {
+        let hints = hints(source);
+        assert!(hints.contains(part), "{source}: {hints}");
     }
 }

@@ -63,7 +63,7 @@ impl<'a> Resolver<'a, '_> {
         if self.globals.is_definable(name) {
             return format!(
                 "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
-                 the top level."
+                 the top level. Functions that call each other stand in one (letfn [({text} [x] …) (other [x] …)] …)."
             );
         }
         if let Some(special) = Special::lookup(text) {
