@@ -1,5 +1,6 @@
 //! Reasons, messages and hints of errors in programs.
 
+use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CallArity, CompileOptions, Diagnostic, Externals, SessionName, compile};
 use ptc_vm::Reason;
 
@@ -195,4 +196,119 @@ fn session_names_are_known() {
     );
     assert_eq!(errors_with("totl", &externals)[0].hints, ["Did you mean `total`?"]);
     assert!(compile("*1", &Externals::default(), &CompileOptions::default()).is_ok());
+}
+
+/// The warnings of a program that compiles.
+fn warnings(source: &str) -> Vec<Diagnostic> {
+    match compile(source, &Externals::default(), &CompileOptions::default()) {
+        Ok(compiled) => compiled.warnings,
+        Err(rejection) => panic!("{source}: {:?}", rejection.errors),
+    }
+}
+
+#[test]
+fn tests_of_lists_that_are_never_nil_are_warned_of() {
+    for (source, tested) in [
+        ("(defn f [[x & xs]] (if xs (recur xs) x))", "xs"),
+        ("(loop [[x & more] [1 2 3] acc 0] (if more (recur more (+ acc x)) (+ acc x)))", "more"),
+        ("(defn f [x & more] (if more (+ x (apply f more)) x))", "more"),
+        ("(defn f [x & opts] (if-not opts :n :o))", "opts"),
+        ("(fn [x & more] (when more x))", "more"),
+        ("(fn [x & more] (map (fn [y] (when-not more y)) x))", "more"),
+        ("(fn f [x & more] (if more (recur x (rest more)) x))", "more"),
+        ("(fn f [x & more] (if more (recur x more) x))", "more"),
+        ("#(if %& 1 2)", "%&"),
+        ("(let [[cmd & args] [1]] (cond (= cmd 2) 3 args :args :else :none))", "args"),
+        ("(let [[cmd & args] [1]] (and args cmd))", "args"),
+        ("(let [[cmd & args] [1]] (or args [cmd]))", "args"),
+        ("(let [[cmd & args] [1]] (cond-> cmd args inc))", "args"),
+        ("(let [[cmd & args] [1]] (when-let [a args] a))", "args"),
+        ("(let [[cmd & args] [1]] (for [x [1] :when args] x))", "args"),
+        ("(if (re-seq #\"x\" \"abc\") :found :none)", "(re-seq #\"x\" \"abc\")"),
+        ("(when-let [ms (re-seq #\"x\" \"abc\")] ms)", "(re-seq #\"x\" \"abc\")"),
+        ("(if-let [ms (->> \"abc\" (re-seq #\"x\"))] ms 1)", "(->> \"abc\" (re-seq #\"x\"))"),
+    ] {
+        let found = warnings(source);
+        let [warning] = found.as_slice() else { panic!("{source}: {found:?}") };
+        assert_eq!(warning.reason, Reason::AlwaysTrue, "{source}");
+        let span = warning.span.start as usize..warning.span.end as usize;
+        assert_eq!(&source[span], tested, "{source}");
+        assert!(warning.hints[0].contains(&format!("(seq {tested})")), "{source}");
+    }
+}
+
+#[test]
+fn tests_that_may_be_false_are_not_warned_of() {
+    for source in [
+        "(defn f [x & xs] (if (seq xs) (recur (first xs) (rest xs)) x))",
+        "(defn f [x & xs] (if xs (recur (first xs) (next xs)) x))",
+        "(defn f [x & xs] (if (empty? xs) x xs))",
+        "(defn f [x & xs] (let [xs (seq xs)] (if xs x 1)))",
+        "(defn f [x & xs] (map (fn [xs] (if xs 1 2)) x))",
+        "(defn f [x & {:keys [opts]}] (if opts 1 2))",
+        "(defn f [x & [opts]] (if opts 1 2))",
+        "(let [[a b] [1]] (if b 1 2))",
+        "(let [[a & r] [1]] (or (first r) r))",
+        "(let [[a & r :as all] [1]] (if all 1 2))",
+        "(do (defn re-seq [a b] nil) (if (re-seq 1 2) 1 2))",
+        "(if (re-find #\"x\" \"abc\") 1 2)",
+        "(if (seq (re-seq #\"x\" \"abc\")) 1 2)",
+    ] {
+        assert_eq!(warnings(source), [], "{source}");
+    }
+}
+
+#[test]
+fn characters_written_as_codes_are_warned_of() {
+    for (source, code, hint) in [
+        ("(str \"caf\\u00e9 x\")", "\\u00e9", "Write the character itself: é"),
+        ("(str \\u00e9)", "\\u00e9", "Write the character itself: é"),
+        ("\"\\ud83d\\ude00\"", "\\ud83d\\ude00", "Write the character itself: 😀"),
+        ("\"\\ud83d\"", "\\ud83d", "Write the character itself."),
+        ("\"a\\u001bb\"", "\\u001b", "Write (char 27), and join texts with (str a b)."),
+    ] {
+        let found = warnings(source);
+        let [warning] = found.as_slice() else { panic!("{source}: {found:?}") };
+        assert_eq!(&source[warning.span.start as usize..warning.span.end as usize], code, "{source}");
+        assert_eq!(warning.hints, [hint], "{source}");
+    }
+    for source in ["(re-find #\"\\u00e9\" \"x\")", "\"\\\\u00e9\"", "\"\\u00g9\"", "\\u", "\"\\u12é3\""] {
+        assert_eq!(warnings(source), [], "{source}");
+    }
+}
+
+/// The hints of the first error, as a report shows them.
+fn hints(source: &str) -> String {
+    Report::from_diagnostic(&first_error(source), source).hints.join("\n")
+}
+
+#[test]
+fn habits_of_clojure_have_a_hint() {
+    for (source, part) in [
+        ("(+ 1 0xFF)", "decimal digits: 255."),
+        ("(inc 1/2)", "(/ 1 2)"),
+        ("{:x/a 1}", "(get m \"x/a\")"),
+        ("(:a.b {})", "(get m \"a.b\")"),
+        ("{:@type 1}", "(get m \"@type\")"),
+        ("```clojure\n(+ 1 2)\n```", "Delete the lines with ```"),
+        ("\"a\\\nb\"", "delete the backslash at the end of the line"),
+        ("\"a", "Close it with"),
+        ("(json/parse-string \"{}\" true)", "keywords find the string keys"),
+        ("(defn f [] (g)) (defn g [] (f))", "(letfn [(g [x]"),
+        ("(declare g)", "(letfn"),
+        ("(java.time.temporal.ChronoUnit/DAYS 1)", ".toEpochDay"),
+        ("(java.time.format.DateTimeFormatter/ofPattern \"x\")", "ISO 8601"),
+        ("(http/get \"x\")", "tool/call"),
+        ("(lenght [1])", "(count coll)"),
+        ("(.-x {})", "(:x obj)"),
+        ("(subseq [1] > 1)", "filter"),
+        ("(instance? String 1)", "string?"),
+        ("(map-vals inc {})", "update-vals"),
+        ("(inc ctx/x)", "data/x"),
+        ("#\"\\p{Foo}\"", "\\p{Punct}"),
+        ("#\"[z-a]\"", "hyphen"),
+    ] {
+        let hints = hints(source);
+        assert!(hints.contains(part), "{source}: {hints}");
+    }
 }

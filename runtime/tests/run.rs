@@ -123,6 +123,24 @@ async fn nil_for_text_that_is_not_json_is_noted() {
     assert!(run(&runtime, "(json/parse-string \"1\")").await.notes.is_empty());
 }
 
+/// The first run is on a worker, later ones might be on the caller's thread.
+#[tokio::test]
+async fn what_a_text_does_not_mean_is_noted() {
+    let runtime = bare().await;
+    for _ in 0..3 {
+        for (program, said) in [
+            ("((fn [x & xs] (if xs 1 2)) 0)", "line 1, column 19: this test is always true"),
+            ("(count \"\\u00e9\")", "line 1, column 9: \\u00e9 is not decoded"),
+            ("(+ 1 2))", "line 1, column 8: extra ')' skipped"),
+        ] {
+            let outcome = run(&runtime, program).await;
+            assert!(outcome.result.is_ok(), "{program}");
+            let [note] = &outcome.notes[..] else { panic!("{:?}", outcome.notes) };
+            assert!(note.starts_with(said), "{note}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_rendered_of_a_result_counts_together() {
     let runtime = bare().await;

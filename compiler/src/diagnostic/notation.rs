@@ -11,6 +11,7 @@ type Detector = fn(&SpanText<'_>) -> Option<String>;
 
 /// Reasons, the detector for errors with these reasons, and whether its hint replaces all others.
 const DETECTORS: &[(&[Reason], Detector, bool)] = &[
+    (READ_APART, parts_of_one_word, true),
     (&[Reason::UnboundVar], assignment, true),
     (&[Reason::UnboundVar], prefixed_text, true),
     (&[Reason::UnboundVar, Reason::InvalidForm], call_outside, false),
@@ -18,6 +19,18 @@ const DETECTORS: &[(&[Reason], Detector, bool)] = &[
     (&[Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], arguments_outside, true),
     (&[Reason::NotCallable], extra_parentheses, true),
     (&[Reason::UnboundVar, Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], subscript, true),
+];
+
+/// Reasons that result from a word that is read as two, such as `0xFF` or `:a/b`.
+const READ_APART: &[Reason] = &[
+    Reason::UnboundVar,
+    Reason::UnsupportedMethod,
+    Reason::ArityError,
+    Reason::ArityMismatch,
+    Reason::InvalidKeywordCall,
+    Reason::InvalidForm,
+    Reason::NotCallable,
+    Reason::ParseError,
 ];
 
 /// Operators that other languages write between their operands.
@@ -63,6 +76,82 @@ fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
         .iter()
         .filter(|(reasons, ..)| reasons.contains(&reason))
         .find_map(|(_, look, is_enough)| Some((look(&text)?, *is_enough)))
+}
+
+/// `0xFF`, `1.5M`, `1/2`, `:a/b`, `:a.b`: a number or a keyword, and directly after it a symbol.
+fn parts_of_one_word(text: &SpanText<'_>) -> Option<String> {
+    let is_part = |c: char| is_symbol_char(c) || c == ':';
+    let word = text.before.rfind(|c| !is_part(c)).map_or(text.before, |at| {
+        let next = text.before.ceil_char_boundary(at + 1);
+        &text.before[next..]
+    });
+    let whole = format!("{word}{}", text.covered);
+    let mut tokens = Token::lexer(&whole);
+    let mut last: Option<(Token, std::ops::Range<usize>)> = None;
+    while let Some(token) = tokens.next() {
+        let span = tokens.span();
+        let parts = last.take().filter(|(_, last)| last.end == span.start && token == Ok(Token::Symbol));
+        if let Some((kind, first)) = parts
+            && let Some(hint) = hint_for_parts(kind, &whole[first], &whole[span.clone()])
+        {
+            return Some(hint);
+        }
+        let is_alone =
+            token == Ok(Token::Symbol) && whole[..span.start].chars().next_back().is_none_or(|c| !is_part(c));
+        if is_alone && let Some(hint) = hint_for_number(&whole[span.clone()]) {
+            return Some(hint);
+        }
+        last = token.ok().map(|token| (token, span));
+    }
+    None
+}
+
+/// The hint for a number or a keyword with this symbol directly after it.
+fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
+    let digits = |prefix: &str| second.strip_prefix(prefix).filter(|digits| !digits.is_empty());
+    let of_radix = |digits: &str, radix| i128::from_str_radix(digits, radix).ok();
+    let decimal = |value: i128| format!("Integers are written in decimal digits: {value}.");
+    match kind {
+        Token::Keyword if second.starts_with(['/', '.']) => Some(format!(
+            "Keywords have no {}: read that key of JSON with (get m \"{}{second}\"), name your own :{}-{}.",
+            &second[..1],
+            &first[1..],
+            &first[1..],
+            second[1..].replace(['/', '.'], "-"),
+        )),
+        Token::Integer if let Some(hex) = digits("x").or(digits("X")) => of_radix(hex, 16).map(decimal),
+        Token::Integer if let Some(written) = digits("r") => {
+            let radix = first.parse().ok().filter(|radix| (2..=36).contains(radix))?;
+            of_radix(written, radix).map(decimal)
+        }
+        Token::Integer if let Some(denominator) = digits("/") => denominator
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| format!("There are no ratios: (/ {first} {denominator}) is a float.")),
+        Token::Integer if let Some(more) = digits("_") => {
+            let all = format!("{first}{more}").replace('_', "");
+            all.trim_start_matches('-')
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| format!("Write {all}."))
+        }
+        Token::Integer if second == "." => Some(format!("Write {first}.0.")),
+        Token::Integer | Token::Float if matches!(second, "M" | "N") => {
+            Some(format!("Integers have any size, other numbers are floats: write {first}."))
+        }
+        _ => None,
+    }
+}
+
+/// The hint for a symbol that is meant as a number: `+5`, `.5`.
+fn hint_for_number(symbol: &str) -> Option<String> {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (sign, digits) = symbol.split_at_checked(1)?;
+    match sign {
+        "+" if digits.split('.').all(is_digits) => Some(format!("Write {digits}.")),
+        "." if is_digits(digits) => Some(format!("Write 0.{digits}.")),
+        _ => None,
+    }
 }
 
 /// `foo(x)`, with the span at `foo`.
@@ -166,6 +255,26 @@ mod tests {
         assert_eq!(hinted("(foo 1)", "foo", unbound), "");
         assert_eq!(hinted("(= x 1)", "x", unbound), "");
         assert_eq!(hinted("([1] 0)", "([1] 0)", Reason::NotCallable), "");
+        for (source, covered, reason, part) in [
+            ("(+ 1 0xFF)", "xFF", unbound, "decimal digits: 255."),
+            ("[2r101]", "r101", unbound, "decimal digits: 5."),
+            ("(+ 1.5M 1)", "M", unbound, "write 1.5."),
+            ("(+ 10N 1)", "N", unbound, "write 10."),
+            ("(inc 1/2)", "(inc 1/2)", Reason::ArityError, "(/ 1 2)"),
+            ("[1_000]", "_000", unbound, "Write 1000."),
+            ("[+5]", "+5", unbound, "Write 5."),
+            ("[+5.5]", "+5.5", unbound, "Write 5.5."),
+            ("[.5]", ".5", Reason::UnsupportedMethod, "Write 0.5."),
+            ("[1. 2]", ".", Reason::UnsupportedMethod, "Write 1.0."),
+            ("{:x/a 1}", "{:x/a 1}", Reason::ParseError, "(get m \"x/a\"), name your own :x-a."),
+            ("(name :a/b)", "(name :a/b)", Reason::ArityError, "Keywords have no /"),
+            ("(:a.b m)", ".b", Reason::UnsupportedMethod, "(get m \"a.b\")"),
+        ] {
+            let hint = hinted(source, covered, reason);
+            assert!(hint.contains(part), "{source}: {hint}");
+        }
+        assert_eq!(hinted("(+ a/b 1)", "a/b", unbound), "");
+        assert_eq!(hinted("(f x+5)", "x+5", unbound), "");
         assert!(hinted("((+ 1 2))", "((+ 1 2))", Reason::NotCallable).contains("remove"));
         assert!(hinted("(str f\"x\")", "f", unbound).contains("(str"));
     }

@@ -3,11 +3,13 @@
 //!
 //! It has an explicit stack and does not recurse; the text may nest 64 levels.
 
+mod codes;
+mod numbers;
 mod unreadable;
 
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
 use crate::form::{Form, FormKind, form_text};
-use crate::lexer::{Token, is_symbol_char};
+use crate::lexer::Token;
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
 use bumpalo::Bump;
@@ -20,9 +22,6 @@ use std::fmt::Display;
 pub const MAX_NESTING: usize = 64;
 /// Digits of an integer literal.
 pub const MAX_DIGITS: usize = 100;
-
-/// An integer with fewer digits than this always fits 64 bits.
-const ALWAYS_SMALL: usize = 19;
 
 /// Heap bytes of the tables for one name.
 const HELD_BY_NAME: usize = 64;
@@ -217,11 +216,11 @@ impl<'a> Reader<'a, '_> {
             Token::Float => self.float(span),
             Token::SpecialFloat => self.special_float(span),
             Token::Str => {
-                let body = self.unescape(text, 1);
+                let body = self.unescape(text, 1, span);
                 self.push(span, FormKind::Str(body))
             }
             Token::Regex => {
-                let body = self.unescape(text, 2);
+                let body = self.unescape(text, 2, span);
                 self.push(span, FormKind::Regex(body))
             }
             Token::Char => self.character(span),
@@ -245,6 +244,10 @@ impl<'a> Reader<'a, '_> {
             .hint(
                 "Use the name without @; carry changing values through (reduce f init coll) or loop/recur.",
             )),
+            Token::SyntaxQuote if self.is_fence(span) => {
+                Err(parse_error(Recovery::Doubt, span, "a fence of Markdown (```) is no part of a program")
+                    .hint("Delete the lines with ```: the program is the text between them."))
+            }
             Token::SyntaxQuote => Err(parse_error(
                 Recovery::Doubt,
                 span,
@@ -449,11 +452,21 @@ impl<'a> Reader<'a, '_> {
         span.start == 0 || self.source.as_bytes().get(span.start as usize - 1) == Some(&b'\n')
     }
 
+    /// Whether a backtick is one of three.
+    #[cold]
+    fn is_fence(&self, span: Span) -> bool {
+        let at = span.start as usize;
+        (at.saturating_sub(2)..=at).any(|start| self.source.get(start..start + 3) == Some("```"))
+    }
+
     #[cold]
     fn unclosed_string(&mut self, span: Span) -> ReadError {
         let (line, column) = self.lines.position(span.start);
         parse_error(Recovery::End, span, format!("unclosed string at line {line}, column {column}"))
-            .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
+            .hint(match unreadable::breaks_line(self.source.get(span.end as usize..).unwrap_or_default()) {
+                true => "A text may have several lines: delete the backslash at the end of the line, or write \\\\n.",
+                false => "Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.",
+            })
     }
 
     /// The error for text without a meaning; `None` if it was reported before.
@@ -487,55 +500,10 @@ impl<'a> Reader<'a, '_> {
         Some(parse_error(Recovery::Doubt, span, message).hint(hint))
     }
 
-    fn integer(&mut self, span: Span, text: &'a str) -> Result<(), ReadError> {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        if digits.len() < ALWAYS_SMALL {
-            let value = digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
-            let value = if digits.len() == text.len() { value } else { -value };
-            return self.push(span, FormKind::Int(value));
-        }
-        if digits.len() > MAX_DIGITS {
-            self.push(span, FormKind::Int(0))?;
-            let message = format!("integer literal exceeds {MAX_DIGITS} digit limit");
-            return Err(parse_error(Recovery::Sound, span, message)
-                .hint(format!("It has {} digits: write a float such as 1e120, or text.", digits.len())));
-        }
-        let kind = match text.parse::<i64>() {
-            Ok(value) => FormKind::Int(value),
-            Err(_) => {
-                let sign = if text.starts_with('-') { "-" } else { "" };
-                let digits = digits.trim_start_matches('0');
-                FormKind::BigInt(self.arena.alloc_str(&format!("{sign}{digits}")))
-            }
-        };
-        self.push(span, kind)
-    }
-
-    fn float(&mut self, span: Span) -> Result<(), ReadError> {
-        match self.text(span).parse::<f64>() {
-            Ok(value) if value.is_finite() => self.push(span, FormKind::Float(value)),
-            _ => {
-                self.push(span, FormKind::Float(0.0))?;
-                Err(parse_error(Recovery::Sound, span, "float literal is out of range")
-                    .hint("The largest float is about 1.8e308; infinity is written ##Inf."))
-            }
-        }
-    }
-
-    fn special_float(&mut self, span: Span) -> Result<(), ReadError> {
-        let after = self.source.get(span.end as usize..).and_then(|rest| rest.chars().next());
-        if after.is_some_and(is_symbol_char) {
-            return self.unreadable(span).map_or(Ok(()), Err);
-        }
-        let value = match self.text(span) {
-            "##Inf" => f64::INFINITY,
-            "##-Inf" => f64::NEG_INFINITY,
-            _ => f64::NAN,
-        };
-        self.push(span, FormKind::Float(value))
-    }
-
     fn character(&mut self, span: Span) -> Result<(), ReadError> {
+        if self.text(span) == "\\u" {
+            self.note_code(span.start);
+        }
         let body = match &self.text(span)[1..] {
             "newline" => "\n",
             "space" => " ",
@@ -549,7 +517,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The body of a string or regex token. Unknown escapes keep their backslash.
-    fn unescape(&self, text: &'a str, prefix: usize) -> &'a str {
+    fn unescape(&mut self, text: &'a str, prefix: usize, span: Span) -> &'a str {
         let body = &text[prefix..text.len() - 1];
         // Most texts are short: a loop over the bytes is faster than starting a search.
         if !body.bytes().any(|byte| byte == b'\\') {
@@ -568,6 +536,10 @@ impl<'a> Reader<'a, '_> {
                 Some('r') => out.push('\r'),
                 Some(same @ ('\\' | '"')) => out.push(same),
                 Some(other) => {
+                    // The code of a character has a meaning in patterns.
+                    if other == 'u' && prefix == 1 {
+                        self.note_code(span.end - 3 - chars.as_str().len() as u32);
+                    }
                     out.push('\\');
                     out.push(other);
                 }

@@ -31,8 +31,23 @@ pub(crate) fn hint(before: &str, rest: &str) -> &'static str {
     }
     let by_start = BY_START.iter().find(|(start, _)| rest.starts_with(start)).map(|(_, hint)| *hint);
     by_start.unwrap_or(match rest.chars().next() {
-        Some(':') => "A keyword is one colon and letters, digits or - + * < > = ? ! _, as in :name.",
+        Some(':') => {
+            "A keyword is one colon and letters, digits or - + * < > = ? ! _, as in :name; read another key with (get m \"@type\")."
+        }
         Some(first) if !first.is_ascii() => "Names are ASCII; other characters belong in strings.",
         _ => "Delete it, or put it into a string.",
     })
+}
+
+/// Whether a text in quotes, without its first quote, has a backslash before the end of a line.
+pub(super) fn breaks_line(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return false,
+            b'\\' if matches!(bytes.next(), Some(b'\n' | b'\r')) => return true,
+            _ => {}
+        }
+    }
+    false
 }

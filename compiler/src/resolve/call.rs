@@ -14,6 +14,15 @@ use ptc_vm::{Reason, Span};
 /// More arguments are passed through `apply`, so that call windows stay small.
 const MAX_WINDOW: usize = 64;
 
+/// Calls that take more arguments in Clojure, by their usage here, and what to write instead.
+const OTHER_ARGUMENTS: &[(&str, &str)] = &[
+    (
+        "(json/parse-string text)",
+        "Write (json/parse-string text) alone: keywords find the string keys, as in (:name row).",
+    ),
+    ("(json/generate-string value)", "Write (json/generate-string value) alone."),
+];
+
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn call(
@@ -100,8 +109,11 @@ impl<'a> Resolver<'a, '_> {
         }
         if !info.arity.accepts(rest.len()) {
             let message = format!("arity error: {}", info.arity.message(info.name, rest.len()));
-            let diagnostic =
+            let mut diagnostic =
                 Diagnostic::error(Reason::ArityError, span, message).hint(format!("Usage: {}", info.usage));
+            if let Some((_, advice)) = OTHER_ARGUMENTS.iter().find(|(usage, _)| *usage == info.usage) {
+                diagnostic = diagnostic.hint(advice);
+            }
             self.report_call(diagnostic)?;
         }
         if let (Some(Known::Take), [count, range]) = (info.known, rest)

@@ -21,7 +21,10 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Remove it: everything is loaded. Use names such as str/join or set/union directly.",
     ),
     ("while until", "Loop with (loop [x init] (if done x (recur next))), or use (take-while pred coll)."),
-    ("declare", "Remove it and order the functions: define each before its first use."),
+    (
+        "declare",
+        "Remove it and define each function before its first use; functions that call each other stand in one (letfn [(f [x] …) (g [x] …)] …).",
+    ),
     ("lazy-seq lazy-cat lazy", "Sequences are eager: use (take n (iterate f x)), `loop` or `range`."),
     (
         "future promise delay force deliver thread go chan async await Promise realized? Thread/sleep \
@@ -39,7 +42,8 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Programs are deterministic: pass random values in as data/… or get them from a tool.",
     ),
     (
-        "slurp spit line-seq read-line reader writer file io open fetch http curl requests System/getenv \
+        "slurp spit line-seq read-line reader writer file io open fetch http curl requests http/get http/post http/put \
+         http/request client/get client/post System/getenv \
          getenv exec sh",
         "There is no I/O: call a tool with (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
     ),
@@ -56,8 +60,12 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("defmethod defmulti definline", "Use `defn`, and `case` or `cond` to choose by value."),
     (
         "defrecord deftype defprotocol reify proxy extend-type extend-protocol defstruct new \
-         gen-class instance? satisfies?",
+         gen-class",
         "There are no types of your own: use maps like {:kind :order :id 1} and functions.",
+    ),
+    (
+        "instance? satisfies?",
+        "Ask with a predicate such as number?, string?, keyword?, map? or vector?; (type x) gives the type.",
     ),
     ("assoc! conj! dissoc! pop! transient persistent!", "Use assoc, conj and dissoc; they are as fast."),
     (
@@ -89,6 +97,17 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Call tools with (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
     ),
     ("trampoline", "Call the function itself: recursion is limited by memory only."),
+    ("map-vals mapvals fmap transform-vals", "Write (update-vals m f)."),
+    ("map-keys mapkeys transform-keys", "Write (update-keys m f)."),
+    (
+        "subseq rsubseq",
+        "Write (filter (fn [[k v]] (<= low k high)) m), or (filter #(<= low % high) s) for a set.",
+    ),
+    ("bounded-count", "Write (count (take n coll))."),
+    (
+        "parse-uuid",
+        "Write (re-matches #\"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\" s): an identifier is its text.",
+    ),
     ("identical?", "Write (= a b)."),
     // ----- JavaScript, Python, Scheme
     ("null None undefined NULL Nil NIL Null", "Write nil."),
@@ -129,7 +148,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Write (doseq [x coll] …) for effects, (for [x coll] …) or (map f coll) for results.",
     ),
     ("in of", "Loop with (for [x coll] …); (contains? m k) tests a key, (some #{x} coll) an item."),
-    ("len length size strlen sizeof", "Write (count coll)."),
+    ("len length size strlen sizeof lenght lengh", "Write (count coll)."),
     ("append push add push! extend", "Write (conj coll x); (concat a b) joins collections."),
     ("car head", "Write (first coll)."),
     ("cdr tail", "Write (rest coll)."),
@@ -282,6 +301,8 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("slice substring substr", "(subs x start end)"),
     ("concat", "(concat x other)"),
     ("reverse", "(reverse x)"),
+    ("repeat", "(str/join (repeat n x))"),
+    ("toCharArray getBytes chars", "(seq x)"),
     ("sort", "(sort x)"),
     ("keys", "(keys x)"),
     ("values vals", "(vals x)"),
@@ -321,8 +342,17 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("floor ceil round abs pow sqrt max min", "(Math/floor x) and so on"),
 ];
 
-/// The advice for a name.
+/// Packages of Java, the longer of two with the same beginning first.
+const PACKAGES: &[&str] =
+    &["java.time.format.", "java.time.temporal.", "java.time.", "java.util.", "java.lang.", "java.text."];
+
+/// The advice for a name, with its package or without.
 pub(super) fn advice(name: &str) -> Option<&'static str> {
+    let short = PACKAGES.iter().find_map(|package| name.strip_prefix(package));
+    advice_for(name).or_else(|| advice_for(short?))
+}
+
+fn advice_for(name: &str) -> Option<&'static str> {
     ABSENT
         .iter()
         .find(|(names, _)| names.split_ascii_whitespace().any(|known| known == name))
@@ -371,6 +401,15 @@ mod tests {
         };
         let present: Vec<&str> = rows.flat_map(str::split_ascii_whitespace).filter(is_present).collect();
         assert_eq!(present, [""; 0]);
+    }
+
+    #[test]
+    fn names_have_advice_with_their_package_too() {
+        for name in ["java.time.format.DateTimeFormatter/ofPattern", "java.time.temporal.ChronoUnit/DAYS"] {
+            assert_eq!(advice(name), advice(name.rsplit('.').next().unwrap_or_default()), "{name}");
+            assert!(advice(name).is_some(), "{name}");
+        }
+        assert_eq!(advice("java.time.Period/between"), advice("Period/between"));
     }
 
     #[test]

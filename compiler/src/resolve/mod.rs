@@ -10,6 +10,7 @@ mod shape;
 pub(crate) mod suggest;
 pub(crate) mod symbol;
 pub(crate) mod syntax;
+mod truth;
 mod unknown;
 
 use crate::diagnostic::{
@@ -384,7 +385,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Err(PatternError::Pattern(detail)) => {
                 let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
                 Err(invalid_form(span, format_args!("invalid regex literal #\"{pattern}\": {detail}"))
-                    .hint_boxed("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves."))
+                    .hint_boxed(pattern_hint(detail)))
             }
         }
     }
@@ -514,6 +515,22 @@ fn kind_of<'a>(variable: Variable) -> Kind<'a> {
         Variable::Capture(index) => Kind::Capture(index),
         Variable::SelfRef => Kind::SelfRef,
     }
+}
+
+/// What to change about a pattern, by what is wrong with it.
+fn pattern_hint(detail: &str) -> &'static str {
+    const HINTS: &[(&str, &str)] = &[
+        (
+            "Unicode property",
+            "Classes are \\p{L}, \\p{Lu}, \\p{N}, \\p{P}, a script such as \\p{Greek}, and \\p{Alpha}, \\p{Alnum}, \\p{Punct} for ASCII.",
+        ),
+        (
+            "range",
+            "In [ ] a range goes from the smaller character to the larger one; a hyphen itself stands last.",
+        ),
+    ];
+    let known = HINTS.iter().find(|(part, _)| detail.contains(part));
+    known.map_or("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves.", |(_, hint)| hint)
 }
 
 /// Whether a form is a common kind of constant.

@@ -2,7 +2,6 @@
 //! `nil?`, `some?`.
 
 use super::Resolver;
-use crate::form::Form;
 use crate::ir::effects::is_inert;
 use crate::ir::{Arithmetic, Comparison, Kind, Literal, Ref, Test, TestKind, as_test};
 use ptc_vm::Span;
@@ -57,11 +56,6 @@ impl<'a> Resolver<'a, '_> {
             return Some(Kind::Arithmetic(op, operands));
         }
         None
-    }
-
-    /// Resolves a form as a condition.
-    pub(crate) fn test(&mut self, form: &'a Form<'a>) -> Test<'a> {
-        as_test(self.resolve(form, false))
     }
 }
 

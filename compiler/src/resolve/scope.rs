@@ -5,6 +5,7 @@ use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;
 use crate::names::{HashState, Name, Names, split_qualified};
 use bumpalo::Bump;
+use ptc_vm::Span;
 use std::collections::HashMap;
 
 /// A name that may become a local. Every local needs one, so no form can bind a qualified name.
@@ -60,6 +61,10 @@ pub(crate) struct FunctionScope {
     /// The index of the captures, once there are many.
     rows: Option<HashMap<Variable, u16, HashState>>,
     pub(crate) recur: Option<RecurTarget>,
+    /// Tests of the truth of its rest parameter.
+    pub(crate) rest_tests: Vec<Span>,
+    /// A `recur` may give nil as its rest parameter.
+    pub(crate) rest_may_be_nil: bool,
 }
 
 /// A state to restore when a scope ends.
@@ -87,6 +92,11 @@ impl FunctionScope {
     /// The outer slots that the loop body read.
     pub(crate) fn leave_loop(&mut self) -> Slots {
         self.loops.pop().map_or(Slots::EMPTY, |(_, used)| used)
+    }
+
+    /// No loop encloses the current form.
+    pub(crate) fn is_outside_loops(&self) -> bool {
+        self.loops.is_empty()
     }
 
     /// Notes a read of a slot for every loop that it is outside of.
@@ -124,7 +134,22 @@ impl FunctionScope {
         self.captures.clear();
         self.rows = None;
         self.recur = None;
+        self.clear_rest();
     }
+
+    fn clear_rest(&mut self) {
+        self.rest_tests.clear();
+        self.rest_may_be_nil = false;
+    }
+}
+
+/// A name in scope that stands after `&`: its value is a list, never nil.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// The parameter of a function, to which `recur` may give another value.
+    Parameter,
+    /// Part of a pattern.
+    Part,
 }
 
 /// A name in scope.
@@ -136,6 +161,7 @@ struct Bound {
     variable: Variable,
     /// The hidden binding of the same name, counted from 1; 0 for none.
     hidden: u32,
+    rest: Option<Rest>,
 }
 
 /// The functions around the current form, and their bound names. Look-ups take constant time.
@@ -200,6 +226,7 @@ impl<'a> Scopes<'a> {
         function.depth = 0;
         function.loops.clear();
         function.recur = None;
+        function.clear_rest();
         let base = function.base;
         self.truncate(base);
     }
@@ -229,8 +256,28 @@ impl<'a> Scopes<'a> {
         }
         let function = self.functions.len() as u32 - 1;
         let hidden = self.innermost[number];
-        self.bound.push(Bound { name, function, variable, hidden });
+        self.bound.push(Bound { name, function, variable, hidden, rest: None });
         self.innermost[number] = self.bound.len() as u32;
+    }
+
+    /// The name bound last stands after `&`.
+    pub(crate) fn last_is_rest(&mut self, rest: Rest) {
+        if let Some(bound) = self.bound.last_mut() {
+            bound.rest = Some(rest);
+        }
+    }
+
+    /// Whether a name stands after `&`, and the function that binds it.
+    pub(crate) fn rest(&self, name: Name) -> Option<(Rest, u32)> {
+        let bound = self.find(name)?;
+        Some((bound.rest?, bound.function))
+    }
+
+    /// Notes a test of the rest parameter of a function.
+    pub(crate) fn note_rest_test(&mut self, function: u32, span: Span) {
+        if let Some(function) = self.functions.get_mut(function as usize) {
+            function.rest_tests.push(span);
+        }
     }
 
     fn pop(&mut self) {

@@ -61,9 +61,16 @@ impl<'a> Resolver<'a, '_> {
     fn hint(&self, name: Name, span: Span) -> String {
         let text = self.names.text(name);
         if self.globals.is_definable(name) {
+            // Inside a function it may be the other of two that call each other.
+            let together = match self.scopes.len() > 1 {
+                true => format!(
+                    " Functions that call each other stand in one (letfn [({text} [x] …) (other [x] …)] …)."
+                ),
+                false => String::new(),
+            };
             return format!(
                 "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
-                 the top level."
+                 the top level.{together}"
             );
         }
         if let Some(special) = Special::lookup(text) {

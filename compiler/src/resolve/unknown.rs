@@ -78,6 +78,9 @@ impl Resolver<'_, '_> {
                 "Call tools with (tool/call {{:server \"{namespace}\" :tool \"{member}\" :args {{…}}}})."
             ));
         }
+        if matches!(namespace, "ctx" | "context" | "input" | "inputs" | "args" | "params") {
+            return Some(format!("Read the input of the program with data/{member}."));
+        }
         let is_json = ["json", "cheshire", "JSON"].iter().any(|part| namespace.contains(part));
         if is_json {
             let is_reading = ["read", "parse", "decode", "load"].iter().any(|part| member.contains(part));
@@ -116,7 +119,8 @@ pub(super) fn unsupported_method(text: &str, span: Span) -> Failed {
         builtins::all().map(|(_, builtin)| builtin.name).filter(|name| name.starts_with('.')).collect();
     methods.sort_unstable();
     let failed = error(Reason::UnsupportedMethod, span, format!("Unsupported method '{text}'."));
-    let name = &text[1..];
+    // `.-x` reads a field.
+    let name = text[1..].trim_start_matches('-');
     failed.hint_boxed(match (foreign_names::method("obj", name), nearest(text, &methods)) {
         (Some(form), _) => format!("Write {form}."),
         (None, Some(near)) => did_you_mean(near),

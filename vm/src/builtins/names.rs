@@ -54,7 +54,9 @@ fn keyword(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 #[cold]
 fn not_a_name(cx: &mut Context, value: &Value) -> Box<Fault> {
     match crate::print::pr_str(cx, value, LONGEST_SHOWN) {
-        Ok(shown) => Fault::runtime(format_args!("invalid keyword name: {}", shown.text)),
+        Ok(shown) => Fault::runtime(format_args!("invalid keyword name: {}", shown.text)).hint(
+            "A keyword is a letter and letters, digits, - _ ? or !; a text is a key as well: (get m \"First Name\").",
+        ),
         Err(fault) => fault,
     }
 }

@@ -5,6 +5,7 @@ use crate::arith::{invalid_types, invalid_types_of};
 use crate::builtins::numbers::convert;
 use crate::builtins::strings::split_by;
 use crate::builtins::{Builtin, Category, direct};
+use crate::bytecode::Known;
 use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
@@ -24,7 +25,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("re-pattern", REGEX, "1", "(re-pattern text)", "The regex of a pattern.", re_pattern),
     direct("re-find", REGEX, "2", "(re-find regex s)", "The first match, with its groups if there are any, or nil.", re_find),
     direct("re-matches", REGEX, "2", "(re-matches regex s)", "The match of the whole string, or nil.", re_matches),
-    direct("re-seq", REGEX, "2", "(re-seq regex s)", "All matches.", re_seq),
+    direct("re-seq", REGEX, "2", "(re-seq regex s)", "All matches.", re_seq).known(Known::Matches),
     direct("re-split", REGEX, "2", "(re-split regex s)", "The pieces between the matches.", re_split),
     direct("extract", STRING, "2-3", "(extract pattern s group?)", "A group (1 if not given) of the first match, or nil.", extract),
     direct("extract-int", STRING, "2-4", "(extract-int pattern s group? default?)", "A group of the first match as an integer, or the default.", extract_int),

@@ -87,6 +87,8 @@ known! {
     Mapcat;
     /// `mapv`.
     Mapv;
+    /// `re-seq`.
+    Matches;
     /// `mod`.
     Modulo;
     /// `*`.
@@ -113,6 +115,8 @@ known! {
     Repeat;
     /// `repeatedly`.
     Repeatedly;
+    /// `rest`.
+    Rest;
     /// `second`.
     Second;
     /// `seq`.

@@ -92,6 +92,8 @@ reasons! {
     /// More distinct names and keywords than the limit.
     SymbolLimitExceeded = "symbol_limit_exceeded", RuntimeError,
         "Pass the data as context and read it with data/key.";
+    /// A test that is always true. Only a warning.
+    AlwaysTrue = "always_true", RuntimeError, "Test (seq coll), which is nil without items.";
     /// An undefined name.
     UnboundVar = "unbound_var", RuntimeError, "Its `def` has not run yet: move the definition before this.";
     /// A tool that the host did not grant.

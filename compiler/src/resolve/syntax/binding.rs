@@ -164,6 +164,12 @@ impl<'a> Resolver<'a, '_> {
             ));
         }
         let values = self.all(rest);
+        if self.function().is_outside_loops()
+            && let ([.., form], [.., value]) = (rest, values)
+            && !self.is_list(form, value)
+        {
+            self.function().rest_may_be_nil = true;
+        }
         let mut arguments = self.list(values.len());
         for (index, &value) in values.iter().enumerate() {
             arguments.push(RecurArg { slot: target.first + index as u8, value, direct: Cell::new(false) });

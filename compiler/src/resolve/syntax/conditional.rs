@@ -162,7 +162,9 @@ impl<'a> Resolver<'a, '_> {
             _ => return Err(wrong_shape(special, span)),
         };
         let (pattern, value) = self.single_binding(special, span, rest.first())?;
-        let value = self.resolve(value, false);
+        let tested = value;
+        let value = self.resolve(tested, false);
+        self.look_at_test(tested, value);
         let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(special, value.span, slot);
@@ -217,7 +219,7 @@ impl<'a> Resolver<'a, '_> {
             }
             let test = match clauses.is_empty() {
                 true => self.test(&pair[0]),
-                false => as_test(self.branch(&pair[0], false)),
+                false => self.branch_test(&pair[0]),
             };
             let body = self.branch(&pair[1], tail);
             clauses.push(clause(None, test, body));
@@ -378,6 +380,9 @@ impl<'a> Resolver<'a, '_> {
                 _ if index == 0 => self.resolve(form, tail),
                 _ => self.branch(form, tail),
             };
+            if index + 1 < rest.len() {
+                self.look_at_test(form, item);
+            }
             items.push(item);
         }
         Ok(match items.as_slice() {

@@ -5,8 +5,7 @@ use crate::form::{Form, FormKind, walk};
 use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
 use crate::meter::List;
 use crate::names::Special;
-use crate::resolve::scope::Bindable;
-use crate::resolve::scope::RecurTarget;
+use crate::resolve::scope::{Bindable, RecurTarget, Rest};
 use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::cell::Cell;
@@ -127,6 +126,9 @@ impl<'a> Resolver<'a, '_> {
                 Some(name) => {
                     let bound = self.bindable(name, form.span)?;
                     self.scopes.bind(bound, slot);
+                    if is_rest {
+                        self.scopes.last_is_rest(Rest::Parameter);
+                    }
                     self.names.text(name)
                 }
                 None => {
@@ -148,6 +150,7 @@ impl<'a> Resolver<'a, '_> {
         }
         let body = self.body(written.body, written.span, true);
         let body = self.let_expr(written.span, bindings, body);
+        self.warn_of_rest_tests();
         let has_recur = self.function().recur.is_some_and(|target| target.used);
         Ok(Arity {
             span: written.span,
@@ -189,6 +192,7 @@ impl<'a> Resolver<'a, '_> {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == 0) {
                 self.scopes.bind(*name, slot);
+                self.scopes.last_is_rest(Rest::Parameter);
             }
         }
         let count = highest + usize::from(uses_rest);
@@ -202,6 +206,7 @@ impl<'a> Resolver<'a, '_> {
                 self.resolve(call, true)
             }
         };
+        self.warn_of_rest_tests();
         let has_recur = self.function().recur.is_some_and(|target| target.used);
         Ok(Arity {
             span: form.span,

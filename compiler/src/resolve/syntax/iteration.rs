@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots, as_test};
+use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
 use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::suggest::nearest;
@@ -204,10 +204,10 @@ impl<'a> Resolver<'a, '_> {
             rest = more;
             match self.names.text(keyword) {
                 "when" => {
-                    steps.push(EachStep::When(as_test(self.resolve(value, false)), Cell::new(Slots::EMPTY)))
+                    steps.push(EachStep::When(self.test(value), Cell::new(Slots::EMPTY)));
                 }
                 "while" => {
-                    steps.push(EachStep::While(as_test(self.resolve(value, false)), Cell::new(Slots::EMPTY)));
+                    steps.push(EachStep::While(self.test(value), Cell::new(Slots::EMPTY)));
                 }
                 "let" => match value.vector() {
                     Some(pairs) if pairs.len() % 2 == 0 => {

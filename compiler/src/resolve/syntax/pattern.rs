@@ -6,7 +6,7 @@ use crate::ir::effects::is_inert;
 use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::meter::List;
 use crate::names::Name;
-use crate::resolve::scope::Bindable;
+use crate::resolve::scope::{Bindable, Rest};
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Resolved, Resolver};
 use ptc_vm::bytecode::{Const, Known};
@@ -169,7 +169,11 @@ impl<'a> Resolver<'a, '_> {
             FormKind::Map(_) => self.internal_call(pattern.span, Known::KeywordArguments, &[value])?,
             _ => value,
         };
-        self.bind_pattern(pattern, value, out)
+        self.bind_pattern(pattern, value, out)?;
+        if pattern.symbol().is_some() {
+            self.scopes.last_is_rest(Rest::Part);
+        }
+        Ok(())
     }
 
     fn bind_map(

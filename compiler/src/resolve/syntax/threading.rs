@@ -10,7 +10,7 @@
 use super::conditional::clause;
 use crate::diagnostic::{Failed, error};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Kind, Slots, SomeChain, as_test};
+use crate::ir::{Binding, Kind, Slots, SomeChain};
 use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
@@ -225,7 +225,7 @@ impl<'a> Resolver<'a, '_> {
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
         for pair in steps.chunks_exact(2).take_while(self.goes_on()) {
-            let test = as_test(self.branch(&pair[0], false));
+            let test = self.branch_test(&pair[0]);
             let call = self.step_form(&pair[1], threaded, last);
             let body = self.branch(call, false);
             let unchanged = self.local(pair[0].span, slot);

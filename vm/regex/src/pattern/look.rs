@@ -14,8 +14,11 @@ impl Side {
     const CARRIAGE_RETURN: Side = Side(4);
     const WORD: Side = Side(8);
     const ASCII_WORD: Side = Side(16);
+    const FINAL: Side = Side(32);
+    /// The line feed that is the last character of the text.
+    pub(crate) const FINAL_LINE_FEED: Side = Side(Side::LINE_FEED.0 | Side::FINAL.0);
     /// Number of different sides.
-    pub(crate) const COUNT: usize = 32;
+    pub(crate) const COUNT: usize = 64;
 
     fn has(self, bits: Side) -> bool {
         self.0 & bits.0 != 0
@@ -54,10 +57,24 @@ impl Side {
         }
     }
 
-    /// The side with this character, or the edge of the text.
+    /// The side with the character before a position, or the edge of the text.
     #[inline]
-    pub(crate) fn from_neighbour(character: Option<char>) -> Side {
-        character.map_or(Side::EDGE, Side::from_character)
+    pub(crate) fn before(text: &str, at: usize) -> Side {
+        text[..at].chars().next_back().map_or(Side::EDGE, Side::from_character)
+    }
+
+    /// The side with the character after a position, or the edge of the text.
+    #[inline]
+    pub(crate) fn after(text: &str, at: usize) -> Side {
+        match &text[at..] {
+            "\n" => Side::FINAL_LINE_FEED,
+            rest => rest.chars().next().map_or(Side::EDGE, Side::from_character),
+        }
+    }
+
+    /// Whether assertions with this mask distinguish the last line feed from others.
+    pub(crate) fn sees_final(self) -> bool {
+        self.has(Side::FINAL)
     }
 }
 
@@ -66,6 +83,8 @@ impl Side {
 pub(crate) enum Look {
     Start,
     End,
+    /// The end, or before a line feed that is the last character.
+    EndOrFinalLineFeed,
     StartLine,
     EndLine,
     /// Lines that end in `\r\n`, too.
@@ -94,7 +113,7 @@ impl Look {
             AssertionKind::StartText => Look::Start,
             AssertionKind::EndText => Look::End,
             AssertionKind::StartLine if !multi_line => Look::Start,
-            AssertionKind::EndLine if !multi_line => Look::End,
+            AssertionKind::EndLine if !multi_line => Look::EndOrFinalLineFeed,
             AssertionKind::StartLine if crlf => Look::StartLineCrlf,
             AssertionKind::EndLine if crlf => Look::EndLineCrlf,
             AssertionKind::StartLine => Look::StartLine,
@@ -114,6 +133,7 @@ impl Look {
         match self {
             Look::Start => before.has(Side::EDGE),
             Look::End => after.has(Side::EDGE),
+            Look::EndOrFinalLineFeed => after.has(Side::EDGE.or(Side::FINAL)),
             Look::StartLine => before.has(line),
             Look::EndLine => after.has(line),
             Look::StartLineCrlf => {
@@ -142,6 +162,7 @@ impl Look {
     pub(crate) fn mask(self) -> Side {
         match self {
             Look::Start | Look::End => Side::EDGE,
+            Look::EndOrFinalLineFeed => Side::EDGE.or(Side::FINAL),
             Look::StartLine | Look::EndLine => Side::EDGE.or(Side::LINE_FEED),
             Look::StartLineCrlf | Look::EndLineCrlf => {
                 Side::EDGE.or(Side::LINE_FEED).or(Side::CARRIAGE_RETURN)
@@ -159,5 +180,5 @@ impl Look {
 
 /// The sides of the position before byte `at`.
 pub(crate) fn sides(text: &str, at: usize) -> (Side, Side) {
-    (Side::from_neighbour(text[..at].chars().next_back()), Side::from_neighbour(text[at..].chars().next()))
+    (Side::before(text, at), Side::after(text, at))
 }

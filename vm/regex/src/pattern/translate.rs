@@ -1,9 +1,9 @@
 //! Translates regular expressions from the syntax that people write (Java's and PCRE's) to that of the parser, the
 //! crate `regex-syntax`.
 //!
-//! Common syntax passes unchanged. `$` matches at the end of the text only, not before a final newline. Syntax that
-//! the parser does not know (look-around, back-references, atomic groups) becomes a capturing group: the parser
-//! numbers groups in the order of their parentheses, and the list of kinds gives the meaning of each.
+//! Common syntax passes unchanged. Syntax that the parser does not know (look-around, back-references, atomic groups)
+//! becomes a capturing group: the parser numbers groups in the order of their parentheses, and the list of kinds gives
+//! the meaning of each.
 
 /// A pattern for the parser.
 pub(crate) struct Translated {
@@ -49,6 +49,33 @@ impl std::fmt::Display for Reference {
     }
 }
 
+/// Classes of Java that the parser does not know or takes for larger ones, as items of a bracket: without and with
+/// negation.
+const JAVA_CLASSES: &[(&str, &str, &str)] = &[
+    ("Lower", "[:lower:]", "[:^lower:]"),
+    ("Upper", "[:upper:]", "[:^upper:]"),
+    ("ASCII", "[:ascii:]", "[:^ascii:]"),
+    ("Alpha", "[:alpha:]", "[:^alpha:]"),
+    ("Digit", "[:digit:]", "[:^digit:]"),
+    ("Alnum", "[:alnum:]", "[:^alnum:]"),
+    ("Punct", "[:punct:]", "[:^punct:]"),
+    ("Graph", "[:graph:]", "[:^graph:]"),
+    ("Print", "[:print:]", "[:^print:]"),
+    ("Blank", "[:blank:]", "[:^blank:]"),
+    ("Cntrl", "[:cntrl:]", "[:^cntrl:]"),
+    ("XDigit", "[:xdigit:]", "[:^xdigit:]"),
+    ("Space", "[:space:]", "[:^space:]"),
+    ("javaLetter", "\\p{L}", "\\P{L}"),
+    ("javaDigit", "\\p{Nd}", "\\P{Nd}"),
+    ("javaLetterOrDigit", "\\p{L}\\p{Nd}", "[^\\p{L}\\p{Nd}]"),
+    ("javaLowerCase", "\\p{Lowercase}", "\\P{Lowercase}"),
+    ("javaUpperCase", "\\p{Uppercase}", "\\P{Uppercase}"),
+    ("javaWhitespace", "\\s", "\\S"),
+];
+
+/// Letters that stand for a class behind a backslash: no range begins with a class.
+const CLASS_LETTERS: &str = "dDwWsShHpP";
+
 /// Replaces a part without subparts. Like any text that is not always empty, it may be repeated.
 const PLACEHOLDER: &str = "(a*)";
 
@@ -66,6 +93,8 @@ struct Translator {
     kinds: Vec<Kind>,
     /// Number of open brackets of character classes.
     class: usize,
+    /// The previous item of a bracket is a class, so `-` is a plain character.
+    after_class: bool,
     /// The previous token is a quantifier, so `+` makes it possessive.
     quantified: bool,
     /// The part to which a quantifier would apply.
@@ -82,6 +111,7 @@ pub(crate) fn translate(pattern: &str) -> Translated {
         output: String::with_capacity(pattern.len() + 16),
         kinds: Vec::new(),
         class: 0,
+        after_class: false,
         quantified: false,
         part: Start::default(),
         open: Vec::new(),
@@ -309,8 +339,13 @@ impl Translator {
     }
 
     fn in_class(&mut self) {
+        let was_class = std::mem::take(&mut self.after_class);
         match self.take() {
-            Some('\\') => self.escape(),
+            Some('\\') => {
+                self.after_class = self.peek(0).is_some_and(|letter| CLASS_LETTERS.contains(letter));
+                self.escape();
+            }
+            Some('-') if was_class && self.peek(0) != Some(']') => self.output.push_str("\\-"),
             Some('[') if self.peek(0) == Some(':') => {
                 self.output.push('[');
                 self.copy_through(']');
@@ -388,6 +423,7 @@ impl Translator {
                     None => self.output.push_str("\\k"),
                 }
             }
+            'p' | 'P' if self.java_class(character == 'P') => {}
             'x' | 'u' | 'p' | 'P' => {
                 self.output.push('\\');
                 self.output.push(character);
@@ -402,6 +438,22 @@ impl Translator {
                 self.output.push(other);
             }
         }
+    }
+
+    /// Takes the name of a class of Java after `\p` or `\P`, if there is one.
+    fn java_class(&mut self, negated: bool) -> bool {
+        let is_named = |(name, ..): &&(&str, &str, &str)| {
+            let braced = ["{", name, "}"].into_iter().flat_map(str::chars);
+            braced.enumerate().all(|(ahead, character)| self.peek(ahead) == Some(character))
+        };
+        let Some((name, class, complement)) = JAVA_CLASSES.iter().find(is_named) else { return false };
+        self.at += name.len() + 2;
+        let items = if negated { complement } else { class };
+        match self.class > 0 {
+            true => self.output.push_str(items),
+            false => self.output.extend(["[", items, "]"]),
+        }
+        true
     }
 
     fn code(&mut self, code: u32) {

@@ -15,6 +15,8 @@ pub(crate) struct Alphabet {
     classes: Vec<u16>,
     /// One character of each class.
     members: Vec<char>,
+    /// The last line feed of a text is a class of its own.
+    has_final: bool,
 }
 
 impl Alphabet {
@@ -67,7 +69,13 @@ impl Alphabet {
                 count += 1;
             }
         }
-        let mut alphabet = Alphabet { ascii: [0; 128], starts, classes, members: Vec::new() };
+        let mut alphabet = Alphabet {
+            ascii: [0; 128],
+            starts,
+            classes,
+            members: Vec::new(),
+            has_final: program.mask.sees_final(),
+        };
         alphabet.number();
         Ok(alphabet)
     }
@@ -98,14 +106,28 @@ impl Alphabet {
         self.classes.get(at.wrapping_sub(1)).copied().unwrap_or_default()
     }
 
-    /// Number of classes.
-    pub(crate) fn len(&self) -> usize {
-        self.members.len()
+    /// The class of the end of the text, the first after those of characters.
+    pub(crate) fn end(&self) -> u16 {
+        self.members.len() as u16
     }
 
-    /// One character of a class.
-    pub(crate) fn member(&self, class: u16) -> char {
-        self.members[usize::from(class)]
+    /// The class of a line feed that is the last character of a text, if assertions distinguish it.
+    pub(crate) fn final_line_feed(&self) -> Option<u16> {
+        self.has_final.then_some(self.end() + 1)
+    }
+
+    /// Number of classes, those of the end and of the last line feed included.
+    pub(crate) fn columns(&self) -> usize {
+        self.members.len() + 1 + usize::from(self.has_final)
+    }
+
+    /// One character of a class, if it is one of characters, and what assertions see of it.
+    pub(crate) fn seen(&self, class: u16) -> (Option<char>, Side) {
+        match self.members.get(usize::from(class)) {
+            Some(&member) => (Some(member), Side::from_character(member)),
+            None if class == self.end() => (None, Side::EDGE),
+            None => (Some('\n'), Side::FINAL_LINE_FEED),
+        }
     }
 
     #[inline]

@@ -71,7 +71,8 @@ impl OrderedSet {
 /// The automaton of one program.
 pub(crate) struct Dfa<M: Meter> {
     direction: Direction,
-    /// A row of entries for each state: one for each class of characters, the last for the end of the text.
+    /// A row of entries for each state: one for each class of characters, then one for the end of the text, and one
+    /// for the last line feed if assertions distinguish it.
     table: Vec<Entry>,
     stride: usize,
     /// The content of each state; the first item is the side of the previous character.
@@ -97,7 +98,7 @@ impl<M: Meter> Dfa<M> {
         Dfa {
             direction,
             table: Vec::new(),
-            stride: alphabet.len() + 1,
+            stride: alphabet.columns(),
             states: Vec::new(),
             rows: BTreeMap::new(),
             starts: [UNKNOWN; Side::COUNT],
@@ -150,16 +151,14 @@ impl<M: Meter> Dfa<M> {
         Ok(row)
     }
 
-    /// The entry for a state and a class of characters; the class after the last one is the end of the text.
+    /// The entry for a state and a class.
     #[cold]
     #[inline(never)]
     fn step(&mut self, meter: &mut M, view: View<'_>, row: Entry, class: u16) -> Result<Entry, M::Error> {
         let program = view.program;
         let state = self.states[row as usize / self.stride].clone();
         let passed = Side::from_bits(state[0] as u8);
-        let character =
-            if usize::from(class) == view.alphabet.len() { None } else { Some(view.alphabet.member(class)) };
-        let coming = Side::from_neighbour(character);
+        let (character, coming) = view.alphabet.seen(class);
         let (before, after) = match self.direction {
             Direction::Forward => (passed, coming),
             Direction::Backward => (coming, passed),
@@ -261,7 +260,10 @@ impl<M: Meter> Dfa<M> {
         let bytes = text.as_bytes();
         let mut found = None;
         let mut paid = at;
-        let mut row = self.start(meter, view, Side::from_neighbour(text[..at].chars().next_back()))?;
+        let mut row = self.start(meter, view, Side::before(text, at))?;
+        // The last line feed may be a class of its own, which the loop does not reach.
+        let last = view.alphabet.final_line_feed().filter(|_| bytes.last() == Some(&b'\n'));
+        let stop = bytes.len() - usize::from(last.is_some());
         let mut skip = self.skips;
         loop {
             if skip {
@@ -269,10 +271,10 @@ impl<M: Meter> Dfa<M> {
                 // The skipping search may have stopped inside a character.
                 skip = bytes.get(at).is_some_and(|&byte| !first.has(byte));
                 if !skip {
-                    row = self.start(meter, view, Side::from_neighbour(text[..at].chars().next_back()))?;
+                    row = self.start(meter, view, Side::before(text, at))?;
                 }
             } else {
-                let end = bytes.len().min(at + PAID_AT_ONCE);
+                let end = stop.min(at + PAID_AT_ONCE);
                 while at < end {
                     // The common case, which needs no other state.
                     let (table, alphabet) = (&*self.table, view.alphabet);
@@ -319,17 +321,25 @@ impl<M: Meter> Dfa<M> {
             }
             meter.pay((at - paid) as u64)?;
             paid = at;
-            if at >= bytes.len() {
+            // A search that skips has no row.
+            if at >= stop && !(skip && at < bytes.len()) {
                 break;
             }
         }
-        let class = view.alphabet.len() as u16;
-        let mut entry = self.table[row as usize + usize::from(class)];
-        if entry == UNKNOWN {
-            entry = self.step(meter, view, row, class)?;
-        }
-        if entry & MATCH != 0 {
-            found = Some(bytes.len());
+        let last = last.filter(|_| at < bytes.len());
+        for class in last.into_iter().chain([view.alphabet.end()]) {
+            let mut entry = self.table[row as usize + usize::from(class)];
+            if entry == UNKNOWN {
+                entry = self.step(meter, view, row, class)?;
+            }
+            if entry & MATCH != 0 {
+                found = Some(at);
+            }
+            if entry & DEAD != 0 {
+                break;
+            }
+            row = entry & ROW;
+            at += 1;
         }
         meter.pay(1)?;
         Ok(found)
@@ -350,10 +360,15 @@ impl<M: Meter> Dfa<M> {
         let bytes = text.as_bytes();
         let mut found = None;
         let (mut at, mut paid) = (end, end);
-        let mut row = self.start(meter, view, Side::from_neighbour(text[end..].chars().next()))?;
+        let mut row = self.start(meter, view, Side::after(text, end))?;
+        // The last line feed may be a class of its own, which the inner loop does not read.
+        let last =
+            view.alphabet.final_line_feed().filter(|_| end == bytes.len() && bytes.last() == Some(&b'\n'));
         loop {
             let (table, alphabet) = (&*self.table, view.alphabet);
-            for &byte in bytes[start.max(at.saturating_sub(PAID_AT_ONCE)).min(at)..at].iter().rev() {
+            let is_last = last.is_some() && at == end;
+            let from = if is_last { at } else { start.max(at.saturating_sub(PAID_AT_ONCE)).min(at) };
+            for &byte in bytes[from..at].iter().rev() {
                 if byte >= 128 {
                     break;
                 }
@@ -370,7 +385,8 @@ impl<M: Meter> Dfa<M> {
             }
             // The character before `start` is not consumed, but assertions look at it.
             let (class, width) = match at.checked_sub(1).map(|before| bytes[before]) {
-                None => (view.alphabet.len() as u16, 0),
+                None => (view.alphabet.end(), 0),
+                Some(b'\n') if is_last && let Some(last) = last => (last, 1),
                 Some(byte) if byte < 128 => (view.alphabet.of_ascii(byte), 1),
                 Some(_) => {
                     let character = text[..at].chars().next_back().unwrap_or_default();

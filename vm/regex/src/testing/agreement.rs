@@ -68,7 +68,6 @@ fn atom() -> BoxedStrategy<String> {
         "[[:upper:]]",
         "[^[:alpha:]]",
         "^",
-        "$",
         r"\A",
         r"\z",
         r"\b",
@@ -96,7 +95,12 @@ fn quantifier() -> BoxedStrategy<String> {
 
 /// Patterns that are searched in time linear in the text.
 fn linear() -> BoxedStrategy<String> {
-    let pattern = atom().prop_recursive(5, 24, 4, |inner| {
+    linear_of(atom())
+}
+
+/// The same, of these parts.
+fn linear_of(atom: BoxedStrategy<String>) -> BoxedStrategy<String> {
+    let pattern = atom.prop_recursive(5, 24, 4, |inner| {
         prop_oneof![
             3 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
             2 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
@@ -175,6 +179,37 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
     });
 }
 
+/// Other engines that search in linear time have no `$` before the last line feed: the searches are compared with each
+/// other, and the backtracking one with another engine below.
+#[test]
+fn all_searches_agree_on_the_end_of_a_text() {
+    let part = prop_oneof![3 => atom(), 1 => Just("$".to_owned()), 1 => Just("a$".to_owned())].boxed();
+    for_all(1_500, (linear_of(part), text(), any::<bool>()), |(pattern, mut text, ends_in_line_feed)| {
+        if ends_in_line_feed {
+            text.push('\n');
+        }
+        on_small_stack(move || {
+            let (mut limits, mut searches) = (Limits::ample(), Searches::default());
+            let Ok(regex) = limits.compile(&pattern) else { return };
+            let mut results = WAYS.iter().map(|way| {
+                let found = all(&text, |at| {
+                    Finding { regex: &regex, searches: &mut searches, text: &text, limits: way }
+                        .first(&mut limits, at)
+                        .expect("within limits")
+                });
+                let whole = Finding { regex: &regex, searches: &mut searches, text: &text, limits: way }
+                    .whole(&mut limits)
+                    .expect("within limits");
+                (found, whole)
+            });
+            let expected = results.next().expect("a first way");
+            for (number, found) in results.enumerate() {
+                assert_eq!(found, expected, "search {} of {pattern:?} in {text:?}", number + 1);
+            }
+        });
+    });
+}
+
 /// Patterns with look-around, back-references or atomic groups. They have no loops over possibly empty parts, and no
 /// groups within look-around: engines differ there.
 fn backtracking() -> BoxedStrategy<String> {
@@ -235,7 +270,10 @@ fn backtracking() -> BoxedStrategy<String> {
 
 #[test]
 fn backtracking_patterns_find_what_fancy_regex_finds() {
-    for_all(1_000, (backtracking(), text()), |(pattern, text)| {
+    for_all(1_000, (backtracking(), text(), any::<bool>()), |(pattern, mut text, ends_in_line_feed)| {
+        if ends_in_line_feed {
+            text.push('\n');
+        }
         on_small_stack(move || {
             let (mut limits, mut searches) = (Limits::ample(), Searches::default());
             // A pattern of several parts may refer to the group of another part, which other engines sometimes allow.
@@ -243,7 +281,7 @@ fn backtracking_patterns_find_what_fancy_regex_finds() {
             if numbered + pattern.matches("(?<n>").count() > 1 {
                 return;
             }
-            let theirs = fancy_regex::Regex::new(&pattern.replace(r"\Z", r"(?=\n?\z)"));
+            let theirs = fancy_regex::Regex::new(&pattern.replace(r"\Z", "$").replace('$', r"(?=\n?\z)"));
             let ours = limits.compile(&pattern);
             let (Ok(theirs), Ok(ours)) = (&theirs, &ours) else {
                 assert_eq!(theirs.is_ok(), ours.is_ok(), "{pattern:?}: {:?}", theirs.as_ref().err());

@@ -23,7 +23,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("second", CORE, "1", "(second coll)", "The second item, or nil.", second).where_endless(Known::EndlessSecond).known(Known::Second),
     direct("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
     direct("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth).where_endless(Known::EndlessNth).known(Known::Nth),
-    direct("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest),
+    direct("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest).known(Known::Rest),
     direct("next", CORE, "1", "(next coll)", "Everything but the first item; nil when nothing is left.", next),
     direct("butlast", CORE, "1", "(butlast coll)", "Everything but the last item; nil when nothing is left.", butlast),
     direct("ffirst", CORE, "1", "(ffirst coll)", "The first item of the first item.", ffirst),

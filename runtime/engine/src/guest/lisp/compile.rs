@@ -126,7 +126,8 @@ pub(super) fn compile(
             let named = compiled.servers.named.iter().map(String::as_str);
             let checked = CheckedLists::from_catalog(&catalog, named);
             let needed = environment.needed_by(&compiled.program);
-            let program = CachedProgram::new(compiled.program, needed, checked, compiled.flows);
+            let remarks = rendering::remarks(&compiled.warnings, source);
+            let program = CachedProgram::new(compiled.program, needed, checked, compiled.flows, remarks);
             if needs == Needs::Checked {
                 lisp.cache.insert(key, source.clone(), program.clone());
             }

@@ -167,6 +167,7 @@ mod tests {
             Box::default(),
             CheckedLists::default(),
             None,
+            Box::default(),
         )
     }
 

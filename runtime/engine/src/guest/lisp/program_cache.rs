@@ -27,6 +27,8 @@ pub(crate) struct CachedProgram {
     pub(crate) needed: Box<[u32]>,
     /// Its data flows, if they were planned.
     pub(crate) flows: Option<Arc<FlowPlan>>,
+    /// What its text does not mean, though it looks so; for the notes of the answer.
+    pub(crate) remarks: Box<[String]>,
     /// Fuel of the last run if it was tiny and made no host call, else [`NOT_TINY`].
     tiny_fuel: AtomicU64,
     checked: CheckedLists,
@@ -70,20 +72,23 @@ impl CachedProgram {
         needed: Box<[u32]>,
         checked: CheckedLists,
         flows: Option<Arc<FlowPlan>>,
+        remarks: Box<[String]>,
     ) -> Arc<CachedProgram> {
-        Arc::new(CachedProgram { program, needed, flows, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
+        let tiny_fuel = AtomicU64::new(NOT_TINY);
+        Arc::new(CachedProgram { program, needed, flows, remarks, tiny_fuel, checked })
     }
 
-    /// Bytes of its plan, roughly.
-    fn plan_bytes(&self) -> usize {
+    /// Bytes of its plan and its remarks, roughly.
+    fn other_bytes(&self) -> usize {
         let calls = self.flows.as_ref().map_or(&[][..], |plan| &plan.calls);
-        calls.iter().map(|call| 200 + 100 * call.arguments.len()).sum()
+        let calls: usize = calls.iter().map(|call| 200 + 100 * call.arguments.len()).sum();
+        calls + self.remarks.iter().map(|remark| size_of::<String>() + remark.len()).sum::<usize>()
     }
 
-    /// True when the last run was tiny, used at most this much fuel, and made no host call.
+    /// True when the last run was tiny, used at most this much fuel, made no host call, and its answer has no notes.
     pub(crate) fn is_tiny(&self, most_fuel: u64) -> bool {
         let fuel = self.tiny_fuel.load(Ordering::Relaxed);
-        fuel != NOT_TINY && fuel <= most_fuel
+        fuel != NOT_TINY && fuel <= most_fuel && self.remarks.is_empty()
     }
 
     /// True while the tool lists are the ones that the program was checked against.
@@ -180,7 +185,7 @@ impl ProgramCache {
 
     /// Adds a program; evicts the least recently used ones to make room.
     pub(crate) fn insert(&self, key: ProgramKey, source: Arc<str>, program: Arc<CachedProgram>) {
-        let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes() + program.plan_bytes();
+        let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes() + program.other_bytes();
         if bytes > self.limit / PART {
             return;
         }
@@ -256,7 +261,7 @@ mod tests {
             cache.insert(
                 key,
                 source.into(),
-                CachedProgram::new(program, Box::default(), CheckedLists::default(), None),
+                CachedProgram::new(program, Box::default(), CheckedLists::default(), None, Box::default()),
             );
         }
         let left = |used: &[&str]| {

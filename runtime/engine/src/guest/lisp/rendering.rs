@@ -7,7 +7,7 @@ use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::options::RunOptions;
 use ptc_calls::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Report};
 use ptc_compiler::Rejection;
-use ptc_compiler::diagnostic::{Diagnostic, Severity};
+use ptc_compiler::diagnostic::{Diagnostic, Severity, line_column};
 use ptc_vm::json::{EncodeFailure, Keys, encode};
 use ptc_vm::print::{Extent, Printed, TextLimit, plain_into, pr_str};
 use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason, UnitId};
@@ -162,6 +162,21 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
         reports: errors.iter().take(SHOWN).map(|error| Report::from_diagnostic(error, source)).collect(),
         more: rejection.more + errors.len().saturating_sub(SHOWN),
     }
+}
+
+/// Most remarks on the text of one program.
+const MOST_REMARKS: usize = 5;
+
+/// The warnings that say that a text does not mean what it looks like. What other warnings say of a call, the run says
+/// itself when it reaches the call.
+pub(crate) fn remarks(warnings: &[Diagnostic], source: &str) -> Box<[String]> {
+    let is_remark = |warning: &&Diagnostic| matches!(warning.reason, Reason::ParseError | Reason::AlwaysTrue);
+    let remark = |warning: &Diagnostic| {
+        let (line, column) = line_column(source, warning.span.start);
+        let hints: String = warning.hints.iter().map(|hint| format!(". {hint}")).collect();
+        format!("line {line}, column {column}: {}{hints}", warning.message)
+    };
+    warnings.iter().filter(is_remark).take(MOST_REMARKS).map(remark).collect()
 }
 
 /// The failure for a program that ran out of time while it was compiled.

@@ -148,6 +148,7 @@ impl Execution {
         }
         let compiled = compile(&lisp, &environment, &source, &options, needs, interrupt, preemption);
         let program = compiled.map_err(refused)?;
+        program.remarks.iter().for_each(|remark| account.note(remark.clone()));
         if lisp.broker.policy().current().is_some() {
             account.plan().set_planner(planner(&lisp, &environment, &source));
         }

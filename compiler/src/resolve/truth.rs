@@ -1,0 +1,69 @@
+//! Warns where a condition tests whether a list is there that is always there: a rest (`& xs`) and the matches of
+//! `re-seq` are `[]` without items, which is true. Clojure gives nil for both.
+
+use super::Resolver;
+use super::scope::Rest;
+use crate::diagnostic::Diagnostic;
+use crate::form::{Form, FormKind, form_text};
+use crate::ir::{Callee, Kind, Ref, Test, as_test};
+use ptc_vm::bytecode::Known;
+use ptc_vm::{Reason, Span};
+
+impl<'a> Resolver<'a, '_> {
+    /// Resolves a form as a condition.
+    pub(crate) fn test(&mut self, form: &'a Form<'a>) -> Test<'a> {
+        let value = self.resolve(form, false);
+        self.look_at_test(form, value);
+        as_test(value)
+    }
+
+    /// Resolves a form as a condition that may not be reached.
+    pub(crate) fn branch_test(&mut self, form: &'a Form<'a>) -> Test<'a> {
+        let value = self.branch(form, false);
+        self.look_at_test(form, value);
+        as_test(value)
+    }
+
+    /// Warns if a tested form is always true.
+    pub(crate) fn look_at_test(&mut self, form: &Form<'a>, value: Ref<'a>) {
+        match (form.kind, &value.kind) {
+            (FormKind::Symbol(name), _) => match self.scopes.rest(name) {
+                None => {}
+                Some((Rest::Part, _)) => self.warn_always_true(form.span),
+                Some((Rest::Parameter, function)) => self.scopes.note_rest_test(function, form.span),
+            },
+            (_, Kind::Call(Callee::Builtin(builtin), _)) if *builtin == Known::Matches.id() => {
+                self.warn_always_true(form.span);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a value is a list, never nil.
+    pub(crate) fn is_list(&self, form: &Form<'a>, value: Ref<'a>) -> bool {
+        match (form.kind, &value.kind) {
+            (FormKind::Symbol(name), _) => self.scopes.rest(name).is_some(),
+            (_, Kind::Vector(_)) => true,
+            (_, Kind::Call(Callee::Builtin(builtin), _)) => *builtin == Known::Rest.id(),
+            _ => false,
+        }
+    }
+
+    /// Warns of the tests of a rest parameter, now that it is known whether `recur` may give it another value.
+    pub(crate) fn warn_of_rest_tests(&mut self) {
+        let function = self.function();
+        let tests = std::mem::take(&mut function.rest_tests);
+        if !function.rest_may_be_nil {
+            tests.into_iter().for_each(|span| self.warn_always_true(span));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn warn_always_true(&mut self, span: Span) {
+        let text = form_text(self.source, span);
+        let message = format!("this test is always true: without items {text} is [], which is true");
+        let warning = Diagnostic::warning(Reason::AlwaysTrue, span, message);
+        self.warn(warning.hint(format!("Write (seq {text}), which is nil without items.")));
+    }
+}
