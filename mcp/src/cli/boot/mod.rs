@@ -135,7 +135,11 @@ fn configuration(
     }
     let start = match need {
         Need::All | Need::State | Need::Check => StartPolicy::All,
-        Need::Interactive | Need::Script(_) if flags.startup == Some(StartupFlag::Strict) => StartPolicy::All,
+        Need::Interactive | Need::OnDemand | Need::Script(_) | Need::Program(_)
+            if flags.startup == Some(StartupFlag::Strict) =>
+        {
+            StartPolicy::All
+        }
         Need::OnDemand | Need::Interactive => StartPolicy::Lazy,
         Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
         Need::Script(code) => {
