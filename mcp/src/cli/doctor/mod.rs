@@ -110,7 +110,8 @@ async fn document_behind(entry: Option<&ServerEntry>) -> Option<Url> {
 }
 
 /// Runs the command.
-pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
+pub async fn run(mut args: DoctorArgs) -> Result<Exit, Abort> {
+    args.upstreams.shows_warnings = true;
     let files = args.upstreams.files();
     let (mut configuration, entries) = look_at_files(&args.upstreams, &files)?;
     let is_readable = configuration.level() < Level::Error;
