@@ -54,6 +54,13 @@ impl ConfigFiles {
         Ok(ConfigFiles::new(paths, reload))
     }
 
+    /// The files to follow, also while the default one does not exist.
+    pub(super) fn expected(flags: &UpstreamFlags) -> Result<ConfigFiles, Abort> {
+        let is_stable = flags.snapshot()? == Some(SnapshotMode::Frozen);
+        let paths = if is_stable { Vec::new() } else { flags.expected_files() };
+        Ok(ConfigFiles::new(paths, Some(ConfigReload::Watch)))
+    }
+
     /// The files of the policy to follow, with their state before they are read.
     pub(super) fn of_policy(
         flags: &UpstreamFlags,

@@ -361,9 +361,11 @@ fn fill(value: &Value, places: &HostFolders, notes: &mut Vec<String>) -> Value {
 }
 
 fn fill_text(text: &str, places: &HostFolders, notes: &mut Vec<String>) -> String {
-    let mut filled = text
-        .replace("${workspaceFolder}", &places.project.display().to_string())
-        .replace("${userHome}", &places.home.display().to_string());
+    let mut filled = text.replace("${userHome}", &places.home.display().to_string());
+    // Without a project it stays: `ptc` fills in the folder that it runs in.
+    if let Some(project) = &places.project {
+        filled = filled.replace("${workspaceFolder}", &project.display().to_string());
+    }
     while let Some(open) = filled.find("${input:") {
         let Some(close) = filled[open..].find('}') else { break };
         let question = &filled[open + "${input:".len()..open + close];

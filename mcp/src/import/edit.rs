@@ -1,6 +1,6 @@
 //! Edits entries of JSON configuration files, and leaves comments, order and whitespace as they are.
 
-use jsonc_parser::cst::{CstInputValue, CstNode, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObjectProp, CstRootNode};
 use ptc_upstream::config::{json_options, read_json};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -40,6 +40,49 @@ impl JsonFile {
             let names = object.properties().into_iter().filter_map(|property| name_of(&property));
             names.into_iter().find(|name| !seen.insert(name.clone()))
         })
+    }
+
+    /// What an edit below this key would change in place of what readers see: the key, or an entry below it, that is there
+    /// twice.
+    pub fn doubled_below(&self, key: &str) -> Option<String> {
+        let root = self.root.object_value()?;
+        let named =
+            root.properties().into_iter().filter(|property| name_of(property).as_deref() == Some(key));
+        let (mut below, mut seen) = (None, HashSet::new());
+        for property in named {
+            if below.replace(property).is_some() {
+                return Some(key.to_owned());
+            }
+        }
+        let entries = below?.object_value()?.properties();
+        entries.iter().filter_map(name_of).find(|name| !seen.insert(name.clone()))
+    }
+
+    /// The list at this path of keys, if there is one.
+    fn list(&self, path: &[&str]) -> Option<CstArray> {
+        let (last, folders) = path.split_last()?;
+        let root = self.root.object_value()?;
+        folders.iter().try_fold(root, |object, key| object.object_value(key))?.array_value(last)
+    }
+
+    /// Adds a text to the list at this path of keys, where there is such a list that lacks it.
+    pub fn add_to_list(&self, path: &[&str], text: &str) {
+        if let Some(list) = self.list(path)
+            && !list.elements().iter().any(|item| is_text(item, text))
+        {
+            list.append(CstInputValue::String(text.to_owned()));
+        }
+    }
+
+    /// Removes a text from the list at this path of keys.
+    pub fn remove_from_list(&self, path: &[&str], text: &str) {
+        let items = self.list(path).map(|list| list.elements()).unwrap_or_default();
+        items.into_iter().filter(|item| is_text(item, text)).for_each(CstNode::remove);
+    }
+
+    /// Whether the list at this path of keys has this text.
+    pub fn has_in_list(&self, path: &[&str], text: &str) -> bool {
+        self.list(path).is_some_and(|list| list.elements().iter().any(|item| is_text(item, text)))
     }
 
     /// The entries below a key, by name. In a list these are its objects with a name.
@@ -137,6 +180,10 @@ impl JsonFile {
         }
         text
     }
+}
+
+fn is_text(item: &CstNode, text: &str) -> bool {
+    item.as_string_lit().and_then(|item| item.decoded_value().ok()).as_deref() == Some(text)
 }
 
 fn name_of(property: &CstObjectProp) -> Option<String> {

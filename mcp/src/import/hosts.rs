@@ -43,10 +43,12 @@ pub struct HostFolders {
     pub config: PathBuf,
     /// The configuration folder of desktop programs on this system.
     pub applications: PathBuf,
-    /// The project, usually the working directory.
-    pub project: PathBuf,
+    /// The project, usually the working directory. Without it only what is the user's in every folder counts.
+    pub project: Option<PathBuf>,
     /// Codex's own folder.
     pub codex: PathBuf,
+    /// Claude Code's own folder, if the user has chosen one.
+    pub claude: Option<PathBuf>,
 }
 
 impl HostFolders {
@@ -57,9 +59,15 @@ impl HostFolders {
             home: "/h".into(),
             config: "/h/.config".into(),
             applications: "/h/.config".into(),
-            project: "/p".into(),
+            project: Some("/p".into()),
             codex: "/h/.codex".into(),
+            claude: None,
         }
+    }
+
+    /// The same without a project.
+    pub fn of_user(&self) -> HostFolders {
+        HostFolders { project: None, ..self.clone() }
     }
 
     /// Reads the folders from the environment; `None` without a home.
@@ -78,7 +86,9 @@ impl HostFolders {
             config,
             applications,
             codex: folder("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
-            project: std::env::current_dir().ok()?,
+            claude: folder("CLAUDE_CONFIG_DIR"),
+            // The working directory may have been removed.
+            project: std::env::current_dir().ok(),
             home,
         })
     }
@@ -231,14 +241,14 @@ impl Host {
             | Host::LmStudio
             | Host::Copilot => &[],
         };
-        names.iter().map(|name| places.project.join(name)).collect()
+        names.iter().filter_map(|name| Some(places.project.as_ref()?.join(name))).collect()
     }
 
     fn user_files(self, places: &HostFolders) -> Vec<PathBuf> {
-        let HostFolders { home, config, applications, codex, .. } = places;
+        let HostFolders { home, config, applications, codex, claude, .. } = places;
         let mut files = match self {
             Host::ClaudeDesktop => vec![applications.join("Claude/claude_desktop_config.json")],
-            Host::ClaudeCode => vec![home.join(".claude.json")],
+            Host::ClaudeCode => vec![claude.as_ref().unwrap_or(home).join(".claude.json")],
             Host::Cursor => vec![home.join(".cursor/mcp.json")],
             Host::Vscode => vec![applications.join("Code/User/mcp.json")],
             Host::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],

@@ -45,6 +45,9 @@ pub enum Fate {
     Skipped(String),
 }
 
+/// The reason why the entry of `ptc` is skipped.
+pub const ITSELF: &str = "it is ptc itself";
+
 /// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Import {
@@ -81,8 +84,9 @@ impl Import {
                     Ok(None) => continue,
                     Err(why) => Err(why),
                 };
-                let base = of_project.then_some(&*places.project);
-                let found = text.and_then(|text| source::read(&text, format, &places.project));
+                let project = places.project.as_deref();
+                let base = project.filter(|_| of_project);
+                let found = text.and_then(|text| source::read(&text, format, project));
                 let servers = found.map(|found| {
                     let add = |(name, entry): (&String, &Value)| {
                         let converted = convert(entry, host, places, base).map(|mut converted| {
@@ -112,7 +116,10 @@ impl Import {
     fn add(&mut self, host: Host, name: &str, found: Result<Converted, String>, is_ptc: bool) -> Imported {
         let fated = |fate, notes| Imported { name: name.to_owned(), fate, notes };
         if is_ptc {
-            return fated(Fate::Skipped("it is ptc itself".into()), Vec::new());
+            return fated(Fate::Skipped(ITSELF.into()), Vec::new());
+        }
+        if name.is_empty() {
+            return fated(Fate::Skipped("its name is empty".into()), Vec::new());
         }
         let Converted { entry, mut notes } = match found {
             Ok(converted) => converted,

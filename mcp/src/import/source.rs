@@ -35,15 +35,15 @@ pub fn read_root(text: &str, syntax: Syntax) -> Result<Value, String> {
     }
 }
 
-/// Reads the servers of a file; there may be none.
+/// Reads the servers of a file; there may be none. Those that the file has for this project come last.
 ///
 /// # Errors
 /// What is wrong with the text, in one line.
-pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Value>, String> {
+pub fn read(text: &str, format: Format, project: Option<&Path>) -> Result<Map<String, Value>, String> {
     let root = read_root(text, format.syntax)?;
     let mut servers = object(root.get(format.key));
     if format.syntax == Syntax::JsonWithProjects {
-        let own = project.to_str().and_then(|path| root.get("projects")?.get(path)?.get(format.key));
+        let own = project.and_then(|project| root.get("projects")?.get(project.to_str()?)?.get(format.key));
         servers.extend(object(own));
     }
     Ok(servers)
@@ -66,7 +66,7 @@ mod tests {
     use serde_json::json;
 
     fn servers(text: &str, host: Host) -> Value {
-        read(text, host.format(), Path::new("/work dir")).map_or_else(Value::String, Value::Object)
+        read(text, host.format(), Some(Path::new("/work dir"))).map_or_else(Value::String, Value::Object)
     }
 
     #[test]

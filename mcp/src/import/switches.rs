@@ -20,6 +20,11 @@ const OFF: &[(Host, &[&str], bool)] = &[
 /// Lists of the only enabled servers.
 const ON: &[(Host, &[&str])] = &[(Host::Gemini, &["mcp", "allowed"]), (Host::Gemini, &["allowMCPServers"])];
 
+/// The lists of a host that name its only enabled servers, by their keys from the root of a file.
+pub fn only_lists(host: Host) -> impl Iterator<Item = &'static [&'static str]> {
+    ON.iter().filter(move |(of, _)| *of == host).map(|(_, key)| *key)
+}
+
 /// The switches in a host's files.
 pub struct Switches {
     host: Host,
@@ -33,8 +38,9 @@ impl Switches {
         let mut files: Vec<PathBuf> = host.files(places).into_iter().map(|file| file.path).collect();
         if host == Host::ClaudeCode {
             let settings = [".claude/settings.local.json", ".claude/settings.json"];
-            files.extend(settings.map(|name| places.project.join(name)));
-            files.push(places.home.join(".claude/settings.json"));
+            files.extend(places.project.iter().flat_map(|project| settings.map(|name| project.join(name))));
+            let of_user = places.claude.clone().unwrap_or_else(|| places.home.join(".claude"));
+            files.push(of_user.join("settings.json"));
         }
         let mut roots = Vec::new();
         for path in files.iter().rev() {
@@ -42,8 +48,8 @@ impl Switches {
             let Some(root) = text.and_then(|text| source::read_root(&text, host.format().syntax).ok()) else {
                 continue;
             };
-            let project = places.project.to_str().and_then(|project| root.get("projects")?.get(project));
-            let project = project.cloned();
+            let project = places.project.as_ref();
+            let project = project.and_then(|project| root.get("projects")?.get(project.to_str()?)).cloned();
             roots.push(root);
             roots.extend(project);
         }
@@ -61,7 +67,8 @@ impl Switches {
         }
     }
 
-    fn off(&self, name: &str, of_project: bool) -> Option<String> {
+    /// The key that switches a server off.
+    pub fn off(&self, name: &str, of_project: bool) -> Option<String> {
         let has = |list: &Value| list.as_array().is_some_and(|names| names.iter().any(|known| known == name));
         let off = OFF
             .iter()

@@ -2,6 +2,7 @@
 //! to get a link to its web page, and to reach the MCP servers that it keeps running.
 
 use super::socket;
+use crate::cli::boot::UpstreamFlags;
 use ptc_base::files;
 use ptc_upstream::AttachedSpec;
 use ptc_upstream::config::ServerEntry;
@@ -10,6 +11,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -53,7 +55,34 @@ pub(super) struct State {
     /// Identity of the file that runs.
     pub(super) build: u64,
     pub(super) process: u32,
+    /// What it was started with.
+    #[serde(default)]
+    pub(super) settings: UpSettings,
     pub(super) servers: Vec<RunningServer>,
+}
+
+/// What `ptc up` is asked to do.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct UpSettings {
+    /// Hash of the flags, which may hold secrets; `None` without flags.
+    flags: Option<u64>,
+    /// The configuration files.
+    files: Vec<PathBuf>,
+}
+
+impl UpSettings {
+    /// Those of a command line with these flags.
+    pub(super) fn new(words: &[OsString], flags: &UpstreamFlags) -> io::Result<UpSettings> {
+        let mut hasher = DefaultHasher::new();
+        words.hash(&mut hasher);
+        let files = flags.expected_files().into_iter().map(std::path::absolute).collect::<io::Result<_>>()?;
+        Ok(UpSettings { flags: (!words.is_empty()).then(|| hasher.finish()), files })
+    }
+
+    /// Whether these are what is asked for. Without flags it is the files alone.
+    pub(super) fn has(&self, asked: &UpSettings) -> bool {
+        self.files == asked.files && (asked.flags.is_none() || self.flags == asked.flags)
+    }
 }
 
 /// A server that is kept running.
@@ -84,6 +113,12 @@ impl Background {
         let socket = socket().filter(|socket| socket.parent().is_some_and(files::is_private_folder))?;
         let state = serde_json::from_str(&ask(&socket, &Request::State, PATIENCE)?).ok()?;
         Some(Background { socket, state })
+    }
+
+    /// Whether something listens that [`Background::find`] gets no answer from.
+    pub(super) fn is_silent() -> bool {
+        let socket = socket().filter(|socket| socket.parent().is_some_and(files::is_private_folder));
+        socket.is_some_and(|socket| UnixStream::connect(socket).is_ok())
     }
 
     /// Whether it runs the same file as this process.

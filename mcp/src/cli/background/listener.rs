@@ -1,12 +1,12 @@
 //! The process of `ptc up`: keeps the configured servers running, and listens on a Unix socket for other `ptc`
 //! processes of the same user that share them.
 
-use super::client::{PageAnswer, Request, RunningServer, State, build};
+use super::client::{PageAnswer, Request, RunningServer, State, UpSettings, build};
 use super::page::BackgroundPage;
 use super::relay::{exchange, write};
-use super::{READY, socket};
+use super::{COMMAND, READY, socket};
 use crate::cli::boot::{UpstreamFlags, keep};
-use crate::cli::reload::{ConfigFiles, ConfigReload};
+use crate::cli::reload::ConfigFiles;
 use crate::cli::stop::Stop;
 use ptc_base::files;
 use ptc_engine::Runtime;
@@ -15,6 +15,7 @@ use ptc_server::console::exit::{Abort, Exit};
 use ptc_upstream::ATTACHED;
 use rustix::fs::Mode;
 use serde_json::json;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ type Waiting = Vec<oneshot::Sender<()>>;
 /// What connections share.
 struct Shared {
     runtime: Arc<Runtime>,
+    settings: UpSettings,
     /// Changes when a connection begins and ends.
     used: watch::Sender<usize>,
     stops: mpsc::UnboundedSender<oneshot::Sender<()>>,
@@ -61,13 +63,17 @@ pub(super) async fn run(flags: &UpstreamFlags, idle: Option<Duration>) -> Result
     let lock = files::open_to_lock(&folder.join("background.lock"))?;
     lock.try_lock().map_err(|_| Abort { exit: Exit::Io, message: "it runs already".to_owned() })?;
     let stop = Stop::listen(true);
-    let edits = ConfigFiles::followed(flags, Some(ConfigReload::Watch))?;
+    let edits = ConfigFiles::expected(flags)?;
+    let words: Vec<OsString> =
+        std::env::args_os().skip(1).skip_while(|word| word != COMMAND).skip(1).collect();
+    let settings = UpSettings::new(&words, flags)?;
     let runtime = Arc::new(keep(flags)?);
     let listener = bind(&path)?;
     console::write_line(READY)?;
     let (stops, mut stopping) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         runtime: runtime.clone(),
+        settings,
         used: watch::Sender::new(0),
         stops,
         page: BackgroundPage::default(),
@@ -137,10 +143,12 @@ async fn serve(shared: Arc<Shared>, stream: UnixStream) {
     }
     let answer = match serde_json::from_str(&line) {
         Err(error) => json!({ "error": error.to_string() }).to_string(),
-        Ok(Request::State) => json!(state(&shared.runtime)).to_string(),
+        Ok(Request::State) => json!(state(&shared)).to_string(),
         Ok(Request::Settled) => {
             shared.runtime.settle().await;
-            json!(state(&shared.runtime)).to_string()
+            // Signals of the terminal that `ptc up` was typed at are no concern of this process any more.
+            let _ = rustix::process::setpgid(None, None);
+            json!(state(&shared)).to_string()
         }
         Ok(Request::Stop) => {
             let (done, ended) = oneshot::channel();
@@ -167,8 +175,8 @@ async fn serve(shared: Arc<Shared>, stream: UnixStream) {
     let _ = write(&mut writer, answer.into_bytes()).await;
 }
 
-fn state(runtime: &Runtime) -> State {
-    let kept = runtime.servers().into_iter().map(|server| RunningServer {
+fn state(shared: &Shared) -> State {
+    let kept = shared.runtime.servers().into_iter().map(|server| RunningServer {
         name: server.name.to_string(),
         state: server.state.name().to_owned(),
         error: server.error.map(|error| error.to_string()),
@@ -178,6 +186,7 @@ fn state(runtime: &Runtime) -> State {
         package: env!("CARGO_PKG_VERSION").to_owned(),
         build: build(),
         process: std::process::id(),
+        settings: shared.settings.clone(),
         servers: kept.collect(),
     }
 }

@@ -15,15 +15,16 @@ mod relay;
 use super::OutputFormat;
 use super::boot::UpstreamFlags;
 use super::flags::limits::parser;
-use client::{Background, State};
+use client::{Background, State, UpSettings};
 use ptc_base::files;
 use ptc_calls::limits::Unit;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::style::Style;
 use serde_json::json;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ use std::time::Duration;
 
 `call`, `eval`, `exec`, `tools` and `repl` then use its servers where their configuration is the same. A server keeps its
 state from one command to the next, and runs in the folder in which `ptc up` was called. Edits of the configuration are
-followed. Exit codes: 0 it runs, 2 configuration error, 4 it cannot be started.")]
+followed. Exit codes: 0 it runs, 2 configuration error, or it runs with other flags or files, 4 it cannot be started.")]
 pub struct UpArgs {
     /// It ends when no command has used it for so long; 0 means never
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parser(Unit::Millis))]
@@ -47,7 +48,7 @@ pub struct UpArgs {
 
 /// Arguments of `ptc status`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 it runs, 1 it does not.")]
+#[command(after_help = "Exit codes: 0 it runs, 1 it does not, 4 it does not answer.")]
 pub struct StatusArgs {
     /// How to write the report
     #[arg(long, value_enum, default_value_t)]
@@ -69,8 +70,16 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
              `ptc eval {flag} …`"
         )));
     }
-    if let Some(background) = Background::find() {
+    let words: Vec<OsString> = std::env::args_os().skip(1).skip_while(|word| word != "up").skip(1).collect();
+    if let Some(background) = find()? {
         if background.is_of_this_version() {
+            let (state, asked) = (&background.state, UpSettings::new(&words, &args.upstreams)?);
+            if !state.settings.has(&asked) {
+                return Err(Abort::usage(format!(
+                    "it runs already (process {}), with other flags or files: `ptc down` first",
+                    state.process
+                )));
+            }
             console::write_line(&format!("it runs already (process {})", background.state.process))?;
             return Ok(Exit::Ok);
         }
@@ -78,13 +87,17 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
     }
     let folder =
         files::runtime_folder().ok_or_else(|| Abort::usage("no folder for the socket: HOME is not set"))?;
-    files::private_folder(&folder)?;
-    // The process takes the same flags.
-    let flags = std::env::args_os().skip(1).skip_while(|word| word != "up").skip(1);
-    let log = files::open_to_append(&folder.join("background.log"))?;
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{path}: {error}") }
+    };
+    files::private_folder(&folder).map_err(failed(&folder))?;
+    let log_file = folder.join("background.log");
+    let log = files::open_to_append(&log_file).map_err(failed(&log_file))?;
+    // The process takes the same flags. It leaves the group of this one once its servers have started: until then Ctrl-C
+    // ends both.
     let mut process = Command::new(std::env::current_exe()?);
-    process.arg(COMMAND).args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    process.arg(COMMAND).args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = process.spawn()?;
     let mut said = String::new();
     if let Some(output) = child.stdout.take() {
@@ -101,9 +114,24 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-fn last_line(folder: &std::path::Path) -> String {
+/// The running process.
+///
+/// # Errors
+/// There is one, and it does not answer.
+fn find() -> Result<Option<Background>, Abort> {
+    match Background::find() {
+        None if Background::is_silent() => {
+            let message = "a process of `ptc up` is there, and does not answer: is it stopped?".to_owned();
+            Err(Abort { exit: Exit::Io, message })
+        }
+        found => Ok(found),
+    }
+}
+
+fn last_line(folder: &Path) -> String {
     let log = files::read_text(&folder.join("background.log")).unwrap_or_default();
-    log.lines().last().unwrap_or("it said nothing").to_owned()
+    let last = log.lines().last().unwrap_or("it said nothing");
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 /// A link to the page of the process; `None`: there is no process of this version.
@@ -116,7 +144,7 @@ pub(super) fn page_link() -> Result<Option<String>, Abort> {
 
 /// Runs `ptc down`.
 pub fn down() -> Result<Exit, Abort> {
-    let said = match Background::find() {
+    let said = match find()? {
         Some(background) => {
             background.stop()?;
             "it has ended, and its servers with it"
@@ -129,7 +157,7 @@ pub fn down() -> Result<Exit, Abort> {
 
 /// Runs `ptc status`.
 pub fn status(args: &StatusArgs) -> Result<Exit, Abort> {
-    let state = Background::find().map(|background| background.state);
+    let state = find()?.map(|background| background.state);
     match args.output {
         OutputFormat::Text => status_text(&state)?,
         OutputFormat::Json => console::write_json(&json!({ "running": state.is_some(), "state": state }))?,

@@ -75,6 +75,9 @@ pub struct UpstreamFlags {
     /// Records runs, for commands that have `--record`.
     #[arg(skip)]
     pub recorder: Option<Recorder>,
+    /// The command shows warnings about the files itself, so that they are not logged.
+    #[arg(skip)]
+    pub shows_warnings: bool,
     /// Stores runs, for commands that have `--state`.
     #[arg(skip)]
     pub state: Option<DurableRuns>,
@@ -172,6 +175,16 @@ impl UpstreamFlags {
         config::find(&self.upstreams_config)
     }
 
+    /// The configuration files, also the default one while it does not exist.
+    pub(in crate::cli) fn expected_files(&self) -> Vec<PathBuf> {
+        match self.files() {
+            files if files.is_empty() && self.stdio.is_empty() => {
+                config::default_file().into_iter().collect()
+            }
+            files => files,
+        }
+    }
+
     /// Whether the command line names servers.
     pub fn names_servers(&self) -> bool {
         !(self.upstreams_config.is_empty() && self.stdio.is_empty())
@@ -224,7 +237,7 @@ impl UpstreamFlags {
         servers.extend(self.files.server()?);
         let mut execution = ScriptSettings::default();
         for config in self.load(files)? {
-            for warning in &config.warnings {
+            for warning in config.warnings.iter().filter(|_| !self.shows_warnings) {
                 tracing::warn!("{warning}");
             }
             servers.extend(config.servers);

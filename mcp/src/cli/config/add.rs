@@ -1,7 +1,7 @@
 //! The commands `ptc add` and `ptc remove`, which change one server of the configuration.
 
 use super::service::ServiceToAdd;
-use super::target::{Target, quoted};
+use super::target::{Target, path_text, quoted};
 use crate::import::convert::set_working_folder;
 use crate::import::own::is_this_program;
 use clap::Command;
@@ -81,7 +81,12 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
     let AddArgs { name, url, openapi, base_url, include, command, env, header, cwd, description, force, to } =
         args;
     if name.is_empty() || name.contains(['/', char::from(0)]) {
-        return Err(Abort::usage(format!("{name:?} is no name for a server: it must have no slash")));
+        return Err(Abort::usage(format!(
+            "{name:?} is no name for a server: it has a character at least, and no slash"
+        )));
+    }
+    if openapi.is_none() && (base_url.is_some() || !include.is_empty()) {
+        return Err(Abort::usage("--base-url and --include belong to --openapi"));
     }
     let mut entry = Map::new();
     let mut report = Vec::new();
@@ -106,20 +111,7 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
              {name} --openapi URL"
         )));
     } else {
-        if command.first().is_some_and(|program| is_this_program(program)) {
-            return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
-        }
-        let mut words = command.into_iter().map(Value::from);
-        entry.extend(words.next().map(|program| ("command".to_owned(), program)));
-        entry.insert("args".into(), words.collect());
-        pairs(&mut entry, "env", &env, '=')?;
-        let here = std::env::current_dir()?;
-        match cwd {
-            Some(folder) => {
-                entry.insert("cwd".into(), here.join(folder).display().to_string().into());
-            }
-            None => set_working_folder(&mut entry, Some(&here)),
-        }
+        program(&mut entry, command, &env, cwd)?;
     }
     entry.extend(description.map(|text| ("description".to_owned(), text.into())));
     let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(Cow::into_owned).collect();
@@ -141,6 +133,38 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
     }
     console::write_line(&format!("next: ptc tools {}{}", quoted(&name), target.flag()))?;
     Ok(Exit::Ok)
+}
+
+/// Adds the program that starts a server, with its variables and its folder.
+fn program(
+    entry: &mut Map<String, Value>,
+    command: Vec<String>,
+    env: &[String],
+    cwd: Option<String>,
+) -> Result<(), Abort> {
+    if let Some(address) = command.first().filter(|program| program.contains("://")) {
+        return Err(Abort::usage(format!(
+            "{address} is no address of a server: it begins with https:// or http://"
+        )));
+    }
+    if command.first().is_some_and(|program| is_this_program(program)) {
+        return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
+    }
+    let mut words = command.into_iter().map(Value::from);
+    entry.extend(words.next().map(|program| ("command".to_owned(), program)));
+    entry.insert("args".into(), words.collect());
+    pairs(entry, "env", env, '=')?;
+    let here = std::env::current_dir()?;
+    match cwd {
+        Some(folder) => {
+            entry.insert("cwd".into(), path_text(&here.join(folder))?.into());
+        }
+        None => set_working_folder(entry, Some(&here)),
+    }
+    if entry.contains_key("cwd") {
+        path_text(&here)?;
+    }
+    Ok(())
 }
 
 /// Puts `--` before the program in the words of a command line `ptc add NAME PROGRAM ARGUMENT…`. `command` defines the
@@ -178,7 +202,7 @@ pub fn separated(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString
     {
         let flags = "write the flags of ptc first, then -- and the program";
         return Err(Abort::usage(format!(
-            "which flags belong to the program? {flags}: ptc add {} --force -- {}",
+            "which flags belong to the program? {flags}: ptc add {} FLAGS -- {} …",
             quoted(text(name)),
             quoted(text(program))
         )));

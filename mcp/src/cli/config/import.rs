@@ -10,7 +10,6 @@ use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::style::Style;
 use ptc_server::redact;
-use ptc_upstream::config;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -44,11 +43,7 @@ pub(super) struct ImportArgs {
 /// Runs the command.
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
-    let path = match &args.to {
-        Some(path) => path.clone(),
-        None => config::default_file().ok_or_else(|| Abort::usage("no home; name a file with --to"))?,
-    };
-    let mut target = Target::read(path, args.force)?;
+    let mut target = Target::read(Target::path(args.to.as_deref())?, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may also be a source; when it is replaced, it must be read first.
     let import = Import::collect(&hosts, &places, target.entries(), source::text_of);
@@ -65,8 +60,11 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
         Ok("not written (--dry-run)".to_owned())
     } else {
         // Writes first, so that the report does not claim an import that failed.
+        let kept = if args.force { target.keep()? } else { None };
         write(&mut target, &import)?;
-        Ok(format!("written: {}", target.path.display()))
+        let kept =
+            kept.map_or_else(String::new, |kept| format!("; what it replaces is in {}", kept.display()));
+        Ok(format!("written: {}{kept}", target.path.display()))
     };
     let written = (outcome.is_ok() && !args.dry_run).then_some(target.path.as_path());
     match args.output {

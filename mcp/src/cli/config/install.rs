@@ -1,19 +1,19 @@
 //! The command `ptc install`, which adds `ptc` to the configuration of a client, moves the client's own servers to
 //! `ptc` on request, and undoes both.
 
+use super::client_text::{NAME, doubled, entries, entry, with, with_all, without, without_all, written};
 use super::moved::{Moved, MovedEntries, OwnServers, missing};
-use super::target::{Target, write_file};
-use crate::import::edit::JsonFile;
-use crate::import::hosts::{EntryDialect, Host, HostFile, HostFolders, Syntax};
+use super::target::{BACKUP, Target, beside, twice, write_file};
+use crate::import::hosts::{Host, HostFile, HostFolders, Syntax};
 use crate::import::own::starts_ptc;
 use crate::import::source;
+use crate::import::switches::Switches;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ptc_base::files::{self, FileAccess, LinkRule};
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
-use ptc_upstream::config;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -28,8 +28,10 @@ use std::path::{Path, PathBuf};
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
 changed; comments and everything else in it stay. With --project nothing is written outside of the working directory,
-wherever links in it lead. So --replace does not go with it: commands of a project would run in every folder. For Goose, whose files are not written, it says what to write. Exit
-codes: 0 written or there already, 2 there is another entry, or the client's file cannot be changed, 4 not written.")]
+wherever links in it lead. So --replace does not go with it: commands of a project would run in every folder, and what
+a client has for one project stays there. For Goose, whose files are not written, it says what to write. --replace does
+not edit the files of Codex: `ptc config import --from codex` takes its servers. Exit codes: 0 written or there already,
+2 there is another entry, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
     #[arg(value_parser = clients())]
@@ -51,9 +53,6 @@ pub struct InstallArgs {
     dry_run: bool,
 }
 
-/// The name of the entry.
-const NAME: &str = "ptc";
-
 /// Accepts all hosts by name; help hides those with files that cannot be written.
 fn clients() -> impl TypedValueParser<Value = Host> {
     let hosts =
@@ -72,7 +71,10 @@ pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
     let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
     // The project may be a checkout of other people's work, so its links must not lead a write outside of it.
-    let links = if args.project { LinkRule::Within(&places.project) } else { LinkRule::Follow };
+    let links = match &places.project {
+        Some(project) if args.project => LinkRule::Within(project),
+        _ => LinkRule::Follow,
+    };
     files::settle(&path, links).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
     let file = ClientFile { path: &path, links };
     let old = match files::read_text(&path) {
@@ -82,6 +84,9 @@ pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
         Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
         Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
     };
+    if let Some(name) = old.as_deref().and_then(|old| doubled(args.client, old)) {
+        return Err(Abort::usage(format!("{}: {}", path.display(), twice(&name))));
+    }
     if args.undo { undo(args, &file, old) } else { install(args, &file, old, &places) }
 }
 
@@ -121,9 +126,6 @@ impl ClientFile<'_> {
     }
 }
 
-/// The suffix of the backup's file name.
-const BACKUP: &str = ".ptc-backup";
-
 fn install(
     args: &InstallArgs,
     file: &ClientFile<'_>,
@@ -131,29 +133,35 @@ fn install(
     places: &HostFolders,
 ) -> Result<Exit, Abort> {
     let (path, client) = (file.path, args.client);
-    let entry = entry(args)?;
+    let entry = entry(client, args.upstreams_config.as_deref())?;
     let shown = written(client, &entry);
     let text = old.as_deref().unwrap_or_default();
     let is_there = entries(client, text).is_ok_and(|entries| entries.get(NAME) == Some(&entry));
-    let new = match is_there {
-        true => text.to_owned(),
-        false => with(client, text, &entry).map_err(|error| {
-            Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
-        })?,
-    };
-    if args.dry_run {
-        console::write_line(&format!("{} would get:\n{shown}", path.display()))?;
-        return Ok(Exit::Ok);
-    }
+    let new = with(client, text, &entry).map_err(|error| {
+        Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
+    })?;
+    let excluded = excluded(args, path, &new, places);
     let mut target = Target::read(Target::path(args.upstreams_config.as_deref())?, false)?;
-    let own = OwnServers::find(client, path, places, &target);
+    // What a client has for one project stays there: the user's servers of ptc run in every folder.
+    let places = if args.project { places.clone() } else { places.of_user() };
+    let own = OwnServers::find(client, path, &places, &target);
     let (new, moved) = match args.replace {
         true => {
+            if let Some(key) = &excluded {
+                return Err(Abort::usage(format!(
+                    "{key}: change that first, --replace would leave it without servers"
+                )));
+            }
             let (new, moved) = own.move_to(&mut target, client, &new)?;
             (new, Some(moved))
         }
         false => (new, None),
     };
+    if args.dry_run {
+        console::write_line(&format!("{} would get:\n{shown}", path.display()))?;
+        say_of_own(args, &own, &target)?;
+        return Ok(Exit::Ok);
+    }
     // A file that starts ptc already has the backup of the first time. So has one whose servers have moved: a copy of
     // what is left would replace the one that holds them.
     let has_backup = file.backup().is_some() && (is_there || !args.project && Moved::read(path)?.is_some());
@@ -165,20 +173,51 @@ fn install(
         None => write()?,
         Some(moved) => write_both(path, &target, moved, write)?,
     }
-    let label = client.label();
-    let does = if is_there { "starts ptc already" } else { "will start ptc" };
-    console::write_line(&format!("{label} {does}: {}", path.display()))?;
-    let all: Vec<&str> = own.twice.iter().chain(&own.others).map(String::as_str).collect();
-    match args.replace && !all.is_empty() {
-        true => console::write_line(&format!("moved to {}: {}", target.path.display(), all.join(", ")))?,
-        false => own.advice(client, args.project).map_or(Ok(()), |advice| console::write_line(&advice))?,
+    let does = match (&excluded, is_there) {
+        (Some(_), _) => "has ptc now, and does not start it",
+        (None, true) => "starts ptc already",
+        (None, false) => "will start ptc",
+    };
+    console::write_line(&format!("{} {does}: {}", client.label(), path.display()))?;
+    excluded.map_or(Ok(()), |key| console::write_line(&key))?;
+    say_of_own(args, &own, &target)?;
+    say_next(args, &target)
+}
+
+/// Says what is to be done next.
+fn say_next(args: &InstallArgs, target: &Target) -> Result<Exit, Abort> {
+    if args.upstreams_config.is_some() && !target.path.exists() {
+        console::write_line(&format!(
+            "{} is not there: ptc does not start until it is",
+            target.path.display()
+        ))?;
     }
     let project = if args.project { " --project" } else { "" };
     console::write_line(&format!(
-        "next: restart {label}; `ptc install {}{project} --undo` takes it back",
-        client.key()
+        "next: restart {}; `ptc install {}{project} --undo` takes it back",
+        args.client.label(),
+        args.client.key()
     ))?;
     Ok(Exit::Ok)
+}
+
+/// Why the client does not start `ptc`, although its file has the new text: a switch outside of the entry.
+fn excluded(args: &InstallArgs, path: &Path, new: &str, places: &HostFolders) -> Option<String> {
+    let read = |file: &Path| match file == path {
+        true => Some(new.to_owned()),
+        false => source::text_of(file).ok().flatten(),
+    };
+    let key = Switches::read(args.client, places, read).off(NAME, args.project)?;
+    Some(format!("{} leaves {NAME} out, by {key} in its settings", args.client.label()))
+}
+
+/// Says what becomes of the client's own servers.
+fn say_of_own(args: &InstallArgs, own: &OwnServers, target: &Target) -> Result<(), Abort> {
+    let lines = match args.replace {
+        true => own.moves(args.client, &target.path, args.dry_run),
+        false => own.advice(args.client, args.project).into_iter().collect(),
+    };
+    lines.iter().try_for_each(|line| console::write_line(line))
 }
 
 /// Adds servers to the configuration of `ptc`, then changes the client's file with `write`. When that fails, the
@@ -294,11 +333,10 @@ fn undone(
     let is_same =
         |before: &String| taken.iter().all(is_in_backup) && replaced(before).is_ok_and(|text| text == now);
     let mut said = format!("{} does not start ptc any more: {}", client.label(), path.display());
-    if let Some(text) = before.filter(is_same) {
+    if let Some(text) = before.clone().filter(is_same) {
         return Ok(Undone { text, is_backup: true, said });
     }
-    let text = current.map_or(Ok(now.to_owned()), |current| without(client, now, current));
-    let mut text = text.map_err(Abort::usage)?;
+    let mut text = without(client, now, current, before.as_deref()).map_err(Abort::usage)?;
     match moved {
         Some(_) => text = with_all(client, &text, &taken).map_err(Abort::usage)?,
         None if !lacking.is_empty() => {
@@ -337,12 +375,6 @@ fn undone_unreadable(
     Ok(Undone { text, is_backup: true, said })
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
-    path.with_file_name(name)
-}
-
 /// The client's file: an existing one, else one in an existing folder, else the first.
 fn file_of(client: Host, places: &HostFolders, project: bool) -> Result<PathBuf, Abort> {
     let files = client.files(places).into_iter().filter(|file| file.of_project == project);
@@ -351,161 +383,11 @@ fn file_of(client: Host, places: &HostFolders, project: bool) -> Result<PathBuf,
     let folder = || own.iter().find(|file| file.parent().and_then(Path::parent).is_some_and(Path::is_dir));
     let file = there.or_else(folder).or(own.first());
     file.cloned().ok_or_else(|| {
-        let what = if places.project == places.home { " here: this is the home" } else { "" };
-        Abort::usage(format!("{} has no configuration of a project{what}", client.label()))
-    })
-}
-
-/// The entry in the client's dialect.
-fn entry(args: &InstallArgs) -> Result<Value, Abort> {
-    let program = std::env::current_exe()?.display().to_string();
-    let mut arguments = vec!["serve".to_owned()];
-    let named: Vec<PathBuf> = args.upstreams_config.iter().cloned().collect();
-    for file in config::find(&named) {
-        if named.is_empty() && config::default_file().as_ref() == Some(&file) {
-            continue;
-        }
-        let absolute = std::path::absolute(&file)?;
-        arguments.extend(["--upstreams-config".to_owned(), absolute.display().to_string()]);
-    }
-    Ok(match (args.client, args.client.format().dialect) {
-        (_, EntryDialect::Opencode) => {
-            let command: Vec<String> = std::iter::once(program).chain(arguments).collect();
-            json!({ "type": "local", "command": command, "enabled": true })
-        }
-        (Host::Copilot, _) => {
-            json!({ "type": "local", "command": program, "args": arguments, "tools": ["*"] })
-        }
-        (Host::Vscode, _) => json!({ "type": "stdio", "command": program, "args": arguments }),
-        (_, EntryDialect::Zed) => {
-            json!({ "source": "custom", "command": program, "args": arguments, "env": {} })
-        }
-        (_, EntryDialect::Goose) => {
-            json!({ "name": NAME, "type": "stdio", "cmd": program, "args": arguments, "enabled": true })
-        }
-        (_, EntryDialect::Usual) => json!({ "command": program, "args": arguments }),
-    })
-}
-
-/// The entry in the syntax of the client's file, to be shown.
-fn written(client: Host, entry: &Value) -> String {
-    let key = client.format().key;
-    match client.format().syntax {
-        Syntax::Json | Syntax::JsonWithProjects => format!("{:#}", json!({ key: { NAME: entry } })),
-        Syntax::Toml => table(key, entry).trim().to_owned(),
-        Syntax::Yaml => {
-            let lines = entry.as_object().into_iter().flatten();
-            // JSON values are valid YAML.
-            let lines: String = lines.map(|(name, value)| format!("\n    {name}: {value}")).collect();
-            format!("{key}:\n  {NAME}:{lines}")
-        }
-    }
-}
-
-fn with(client: Host, text: &str, entry: &Value) -> Result<String, String> {
-    let format = client.format();
-    match format.syntax {
-        Syntax::Json | Syntax::JsonWithProjects => {
-            let file = JsonFile::read(text)?;
-            if file.entries(format.key).contains_key(NAME) {
-                return Err(format!("it has an entry {NAME} already"));
-            }
-            file.set(format.key, NAME, entry)?;
-            Ok(file.text())
-        }
-        Syntax::Toml => {
-            if entries(client, text)?.contains_key(NAME) {
-                return Err(format!("it has an entry {NAME} already"));
-            }
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            let new = format!("{text}{gap}{}", table(format.key, entry));
-            // An inline table cannot be extended by another table.
-            match entries(client, &new) {
-                Ok(entries) if entries.get(NAME) == Some(entry) => Ok(new),
-                _ => Err(format!("a table cannot be added below {}, which is in braces there", format.key)),
-            }
-        }
-        Syntax::Yaml => {
-            Err(format!("its files are not written; add the server with {}'s own settings", client.label()))
-        }
-    }
-}
-
-/// The entry as a TOML table. Strings and lists of strings have the same notation as in JSON.
-fn table(key: &str, entry: &Value) -> String {
-    let mut table = format!("\n[{key}.{NAME}]\n");
-    // A sorted map gives the same order for every source.
-    let keys: std::collections::BTreeMap<_, _> = entry.as_object().into_iter().flatten().collect();
-    for (name, value) in keys {
-        table.push_str(&format!("{name} = {value}\n"));
-    }
-    table
-}
-
-/// The servers of a client's file. The error says what is wrong with it.
-fn entries(client: Host, text: &str) -> Result<Map<String, Value>, String> {
-    let format = client.format();
-    match format.syntax {
-        Syntax::Json | Syntax::JsonWithProjects => Ok(JsonFile::read(text)?.entries(format.key)),
-        syntax => match source::read_root(text, syntax)?.get(format.key) {
-            None => Ok(Map::new()),
-            Some(Value::Object(entries)) => Ok(entries.clone()),
-            Some(_) => Err(format!("{} holds something else than servers", format.key)),
-        },
-    }
-}
-
-fn without(client: Host, text: &str, entry: &Value) -> Result<String, String> {
-    let format = client.format();
-    if format.syntax == Syntax::Toml {
-        let table = table(format.key, entry);
-        return match text.split_once(&table) {
-            Some((before, after)) => Ok(format!("{before}{after}")),
-            None => Err(format!("the entry {NAME} was changed by hand: remove it by hand")),
+        let why = match &places.project {
+            None => " here: the working directory is gone",
+            Some(project) if *project == places.home => " here: this is the home",
+            Some(_) => "",
         };
-    }
-    let file = JsonFile::read(text)?;
-    file.remove(format.key, NAME);
-    Ok(file.text())
-}
-
-/// The text of a JSON file without these servers.
-fn without_all(client: Host, text: &str, servers: &Map<String, Value>) -> Result<String, String> {
-    let file = JsonFile::read(text)?;
-    for name in servers.keys() {
-        file.remove(client.format().key, name);
-    }
-    Ok(file.text())
-}
-
-/// The text of a JSON file with these servers.
-fn with_all(client: Host, text: &str, servers: &Map<String, Value>) -> Result<String, String> {
-    let file = JsonFile::read(text)?;
-    for (name, entry) in servers {
-        file.set(client.format().key, name, entry)?;
-    }
-    Ok(file.text())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_put_in_can_be_taken_out() {
-        let entry = json!({ "command": "/bin/ptc", "args": ["serve"] });
-        for (client, text) in [
-            (Host::Cursor, "{\n  // mine\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" }\n  }\n}\n"),
-            (Host::Codex, "model = \"m\" # mine\n"),
-            (Host::Gemini, "{\n  \"theme\": \"dark\"\n}\n"),
-        ] {
-            let new = with(client, text, &entry).unwrap();
-            assert_eq!(entries(client, &new).unwrap().get(NAME), Some(&entry), "{new}");
-            assert!(with(client, &new, &entry).unwrap_err().contains("already"));
-            let old = without(client, &new, &entry).unwrap();
-            assert!(!entries(client, &old).unwrap().contains_key(NAME), "{old}");
-            assert!(!text.contains("mine") || old.contains("mine"), "{old}");
-        }
-        assert!(with(Host::Goose, "", &entry).is_err());
-    }
+        Abort::usage(format!("{} has no configuration of a project{why}", client.label()))
+    })
 }

@@ -5,10 +5,11 @@
 //!
 //! - `import`: copies the servers of other hosts. [`add`]: adds or removes one server. [`install`]: adds
 //!   `ptc` to the configuration of a client.
-//! - `moved`: servers that a client has twice. `service`: a JSON service with an OpenAPI document.
+//! - `client_text`: the text of a client's file. `moved`: servers that a client has twice. `service`: a JSON service with an OpenAPI document.
 //! - `target`: the configuration file that servers are written into.
 
 pub mod add;
+mod client_text;
 mod import;
 pub mod install;
 mod moved;

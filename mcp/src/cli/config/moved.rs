@@ -4,7 +4,7 @@
 use super::target::{Target, write_file};
 use crate::import::edit::JsonFile;
 use crate::import::hosts::{Host, HostFolders, Syntax};
-use crate::import::merge::{Fate, Import};
+use crate::import::merge::{Fate, ITSELF, Import, Imported};
 use crate::import::source;
 use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, LinkRule};
@@ -74,6 +74,29 @@ impl OwnServers {
         })
     }
 
+    /// What `--replace` does with them, a line each, with what is lost: in the future tense for a dry run.
+    pub(super) fn moves(&self, client: Host, target: &Path, is_dry: bool) -> Vec<String> {
+        let moved: Vec<&str> = self.twice.iter().chain(&self.others).map(String::as_str).collect();
+        let mut lines = Vec::new();
+        if !moved.is_empty() {
+            let said = if is_dry { "would move" } else { "moved" };
+            lines.push(format!("{said} to {}: {}", target.display(), moved.join(", ")));
+        }
+        for Imported { name, fate, notes } in
+            self.import.files.iter().flat_map(|file| file.servers.iter().flatten())
+        {
+            match fate {
+                Fate::Written(ours) if ours != name => lines.push(format!("  {name}: it is {ours} there")),
+                Fate::Skipped(why) if why != ITSELF => {
+                    lines.push(format!("  {name}: {} keeps it: {why}", client.label()));
+                }
+                Fate::Written(_) | Fate::SameAs(_) | Fate::Skipped(_) => {}
+            }
+            lines.extend(notes.iter().map(|note| format!("  {name}: {note}")));
+        }
+        lines
+    }
+
     /// Adds them to `target`, and returns the text of the client's file without them, with what has moved. Writes
     /// nothing.
     pub(super) fn move_to(
@@ -86,7 +109,9 @@ impl OwnServers {
         if !matches!(client.format().syntax, Syntax::Json | Syntax::JsonWithProjects) {
             let label = client.label();
             return Err(Abort::usage(format!(
-                "--replace cannot change the servers of {label}: remove them there"
+                "--replace cannot change the servers of {label}: `ptc config import --from {}` takes them, then remove them \
+                 there",
+                client.key()
             )));
         }
         let file = JsonFile::read(text).map_err(Abort::usage)?;

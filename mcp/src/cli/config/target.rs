@@ -33,9 +33,10 @@ impl Links {
         let is_own = config::find(&[]).iter().any(|used| used == path)
             || own.is_some_and(|own| folder(&own) == folder(path));
         let is_below = path.is_relative() && !path.components().any(|part| part == Component::ParentDir);
-        Ok(match folder(path) {
+        let is_folder = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
+        Ok(match path.parent().and_then(|folder| folder.ancestors().find(is_folder)) {
             _ if is_own => Links::Anywhere,
-            Some(folder) if !is_below => Links::Within(folder),
+            Some(folder) if !is_below && !folder.as_os_str().is_empty() => Links::Within(folder.to_owned()),
             _ => Links::Within(std::env::current_dir()?),
         })
     }
@@ -60,7 +61,7 @@ impl Target {
             None => config::find(&[])
                 .pop()
                 .or_else(config::default_file)
-                .ok_or_else(|| Abort::usage("no home; name a file with --to")),
+                .ok_or_else(|| Abort::usage("HOME is not set: name a file with --to")),
         }
     }
 
@@ -76,13 +77,14 @@ impl Target {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
         };
-        let file = JsonFile::read(&text)
-            .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
+        let file = JsonFile::read(&text).map_err(|error| {
+            let is_yaml = path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+            let why =
+                if is_yaml { "files of YAML are not edited: change it by hand".to_owned() } else { error };
+            Abort::usage(format!("{}: {why}; it is left as it is", path.display()))
+        })?;
         if let Some(name) = file.doubled() {
-            let path = path.display();
-            return Err(Abort::usage(format!(
-                "{path} has {name:?} twice, and the last one counts; remove one by hand"
-            )));
+            return Err(Abort::usage(format!("{}: {}", path.display(), twice(&name))));
         }
         Ok(Target { path, file, links, _lock: lock })
     }
@@ -161,10 +163,52 @@ impl Target {
         SHAPES.iter().filter(|shape| self.file.remove(shape.key(), name)).count() > 0
     }
 
+    /// Copies the present file beside itself, if there is one.
+    pub(super) fn keep(&self) -> Result<Option<PathBuf>, Abort> {
+        let before = match files::read(&self.path) {
+            Ok(before) => before,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Abort::usage(format!("{}: {error}", self.path.display()))),
+        };
+        let aside = beside(&self.path, BACKUP);
+        let failed = |error: std::io::Error| Abort {
+            exit: Exit::Io,
+            message: format!("{}: {error}", aside.display()),
+        };
+        files::replace(&aside, &before, LinkRule::Replace, FileAccess::Private).map_err(failed)?;
+        Ok(Some(aside))
+    }
+
     /// Writes the file for its owner only, because it may hold secrets.
     pub(super) fn write(&self) -> Result<(), Abort> {
         write_file(&self.path, &self.file.text(), self.links.rule(), FileAccess::Private)
     }
+}
+
+/// The suffix of a backup's file name.
+pub(super) const BACKUP: &str = ".ptc-backup";
+
+/// The path with another ending after the name.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// About a key that a file has twice.
+pub(super) fn twice(name: &str) -> String {
+    format!("{name:?} is there twice, and the last one counts; remove one by hand")
+}
+
+/// A path as a configuration holds it.
+///
+/// # Errors
+/// It is not UTF-8, which no configuration can hold.
+pub(super) fn path_text(path: &Path) -> Result<String, Abort> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        Abort::usage(format!("{} is no UTF-8, so no configuration can name it", path.display()))
+    })
 }
 
 /// A word as a shell takes it.

@@ -15,7 +15,8 @@ pub(in crate::cli) const CONFIGS: [(&str, &str); 7] = [
 ];
 
 /// Texts of warnings about the file, and their remedies.
-pub(in crate::cli) const WARNINGS: [(&str, &str); 3] = [
+pub(in crate::cli) const WARNINGS: [(&str, &str); 4] = [
+    ("is there twice", "remove one of the two by hand"),
     ("replaces the one", "rename one of the two if both are needed"),
     ("has no effect", "nothing, if programs may call all tools of the server"),
     (

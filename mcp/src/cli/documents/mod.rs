@@ -17,7 +17,7 @@ use ptc_server::tools::session::fault::SessionReason;
 use ptc_upstream::config;
 use ptc_vm::Reason;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 #[test]
@@ -62,12 +62,15 @@ fn flags_of_all_commands() {
     let mut root = Cli::command();
     root.build();
     collect(&root, "", &mut flags);
+    let read = read_from_variables(&root);
     let mut text = head(&["flag", "of", ""]);
-    for (name, (value, help, mut commands)) in flags {
+    for ((name, value, _), (help, mut commands)) in flags {
         commands.sort();
         commands.dedup();
         let of = if commands.len() > 8 { "most commands".to_owned() } else { commands.join(", ") };
-        text += &row(&[&format!("`{}`", format!("--{name} {value}").trim()), &of, &help]);
+        let variable = if read.contains(&name) { "" } else { " (no variable)" };
+        text +=
+            &row(&[&format!("`{}`", format!("--{name} {value}").trim()), &of, &format!("{help}{variable}")]);
     }
     assert_section("configuration.md", "flags", &text);
 }
@@ -75,8 +78,30 @@ fn flags_of_all_commands() {
 /// Flags with a default that depends on the machine.
 const DEPENDS_ON_MACHINE: [&str; 2] = ["max-concurrent", "max-total-memory"];
 
-/// Values, help and commands of flags.
-type Flags = BTreeMap<String, (String, String, Vec<String>)>;
+/// Flags of `serve` that are read from the command line alone.
+const ON_THE_LINE: [&str; 8] = [
+    "files-root",
+    "python",
+    "python-engine",
+    "python-unsandboxed",
+    "startup",
+    "stdio",
+    "tools",
+    "upstreams-config",
+];
+
+/// The flags that are also variables: those of `serve`, and those of all commands.
+fn read_from_variables(root: &Command) -> BTreeSet<String> {
+    let serve = root.find_subcommand("serve").expect("a command");
+    let names = serve.get_arguments().filter_map(|arg| arg.get_long());
+    names.filter(|name| !ON_THE_LINE.contains(name)).map(str::to_owned).collect()
+}
+
+/// Help and commands of flags, by name, value, and, for those that mean something else in other commands, help.
+type Flags = BTreeMap<(String, String, String), (String, Vec<String>)>;
+
+/// Flags that mean something else in some commands.
+const OF_SEVERAL_MEANINGS: [&str; 1] = ["force"];
 
 fn collect(command: &Command, path: &str, flags: &mut Flags) {
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
@@ -86,8 +111,10 @@ fn collect(command: &Command, path: &str, flags: &mut Flags) {
             let Some(long) = arg.get_long().filter(|long| !matches!(*long, "help" | "version")) else {
                 continue;
             };
-            let known = flags.entry(long.to_owned()).or_insert_with(|| (value(arg), help(arg), Vec::new()));
-            known.2.push(path.trim().to_owned());
+            let meaning = if OF_SEVERAL_MEANINGS.contains(&long) { help(arg) } else { String::new() };
+            let key = (long.to_owned(), value(arg), meaning);
+            let known = flags.entry(key).or_insert_with(|| (help(arg), Vec::new()));
+            known.1.push(path.trim().to_owned());
         }
         collect(inner, &path, flags);
     }

@@ -9,8 +9,10 @@ pub(super) mod worker;
 use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
+use super::flags::source::without_mark;
 use super::print::print_script;
 use super::replay::record::RecordFlags;
+use clap::Arg;
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
@@ -25,6 +27,7 @@ use std::sync::Arc;
   echo 'print(1 + 1)' | ptc exec -
 
 Tools are async functions: `await mcp__<server>__<tool>(name=value)`.")]
+#[command(mut_args(without_limits_of_programs))]
 pub struct ExecArgs {
     /// The script; - for standard input
     #[arg(value_name = "FILE")]
@@ -42,8 +45,30 @@ pub struct ExecArgs {
 /// Texts that occur in every script that looks for tools or makes names of them.
 const LOOKING: [&str; 8] = ["\"mcp__", "'mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
 
+/// Limits of programs that scripts do not have, and those of scripts in their place.
+const OF_PROGRAMS: [(&str, Option<&str>); 7] = [
+    ("timeout", Some("python-timeout")),
+    ("memory", Some("python-memory")),
+    ("max-print-bytes", Some("python-output")),
+    ("fuel", None),
+    ("loop-limit", None),
+    ("parallel-width", None),
+    ("max-symbols", None),
+];
+
+/// Hides a flag that is refused.
+fn without_limits_of_programs(arg: Arg) -> Arg {
+    let is_refused = OF_PROGRAMS.iter().any(|(flag, _)| arg.get_id() == flag);
+    if is_refused { arg.hide(true) } else { arg }
+}
+
 /// Runs the command.
 pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
+    let is_given = |(flag, _): &&(&str, Option<&str>)| args.limits.has(flag);
+    if let Some((flag, of_scripts)) = OF_PROGRAMS.iter().find(is_given) {
+        let instead = of_scripts.map_or_else(String::new, |flag| format!(": their limit is --{flag}"));
+        return Err(Abort::usage(format!("--{flag} does nothing for scripts{instead}")));
+    }
     args.upstreams.recorder = args.record.recorder()?;
     let code = match args.file.as_str() {
         "-" => {
@@ -52,7 +77,7 @@ pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
         }
         file => ptc_base::files::read_text(file.as_ref()),
     };
-    let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
+    let code = without_mark(code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?);
     let need = if LOOKING.iter().any(|name| code.contains(name)) { Need::All } else { Need::Script(&code) };
     let booted = boot(&args.upstreams, need, 1).await?;
     let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;

@@ -106,7 +106,12 @@ impl HttpFlags {
     /// The settings of the HTTP server; `None` for a server over standard input. The limit of a body is by
     /// default that of a line.
     pub fn plan(&self, longest_line: u64) -> Result<Option<HttpPlan>, Abort> {
-        let Some(given) = self.given()? else { return Ok(None) };
+        let Some(given) = self.given()? else {
+            return match self.given_in_vain() {
+                Some(flag) => Err(Abort::usage(format!("--{flag} does nothing without --http"))),
+                None => Ok(None),
+            };
+        };
         let text =
             |given: &Option<String>, name| variables::given_or_read(given.clone(), name, variables::text);
         let mut limits = self.limits.limits(false)?;
@@ -149,6 +154,42 @@ impl HttpFlags {
     /// Whether the flags ask for an HTTP server.
     pub fn is_asked_for(&self) -> Result<bool, Abort> {
         Ok(self.given()?.is_some())
+    }
+
+    /// A flag of the command line that only an HTTP server has. Variables may be there for other servers.
+    fn given_in_vain(&self) -> Option<&'static str> {
+        let HttpFlags { http: _, http_host, http_port, http_path, http_tokens, http_oauth, .. } = self;
+        let HttpFlags {
+            tls_cert,
+            tls_key,
+            http_auth_token,
+            http_disable_auth,
+            http_allow_unsafe_network,
+            ..
+        } = self;
+        let HttpFlags {
+            http_allowed_origin, http_auth_rate_limit, ui, http_metrics, http_metrics_path, ..
+        } = self;
+        let HttpFlags { http_instance_label, limits, .. } = self;
+        let given = [
+            ("http-host", http_host.is_some()),
+            ("http-port", http_port.is_some()),
+            ("http-path", http_path.is_some()),
+            ("http-tokens", http_tokens.is_some()),
+            ("http-oauth", http_oauth.is_some()),
+            ("tls-cert", tls_cert.is_some()),
+            ("tls-key", tls_key.is_some()),
+            ("http-auth-token", http_auth_token.is_some()),
+            ("http-disable-auth", *http_disable_auth),
+            ("http-allow-unsafe-network", *http_allow_unsafe_network),
+            ("http-allowed-origin", !http_allowed_origin.is_empty()),
+            ("http-auth-rate-limit", http_auth_rate_limit.is_some()),
+            ("ui", *ui),
+            ("http-metrics", *http_metrics),
+            ("http-metrics-path", http_metrics_path.is_some()),
+            ("http-instance-label", http_instance_label.is_some()),
+        ];
+        given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag).or_else(|| limits.first_given())
     }
 
     /// Host and port in the value of `--http`.
@@ -244,7 +285,10 @@ impl HttpFlags {
                 TokenGrant::unlimited("http-auth-token", hash(token))
             })
             .collect();
-        if file.is_none() && oauth.is_none() && limits.sessions_per_owner < limits.sessions {
+        let is_chosen = self.limits.is_given("http-max-sessions")?
+            || self.limits.is_given("http-max-sessions-per-owner")?;
+        let is_alone = file.is_none() && oauth.is_none();
+        if is_alone && is_chosen && limits.sessions_per_owner < limits.sessions {
             tracing::warn!(
                 "http_single_token_owner_cap_below_global: the one token has at most {} of {} sessions",
                 limits.sessions_per_owner,

@@ -67,6 +67,16 @@ impl<L: FlagTable> LimitFlags<L> {
             || alias(flag).map(|alias| read(alias, earlier(unit))).transpose()?.unwrap_or(false))
     }
 
+    /// A limit that the command line gives, by the name of its flag.
+    pub fn first_given(&self) -> Option<&'static str> {
+        self.given.first().map(|(index, _)| L::TABLE[*index].flag)
+    }
+
+    /// Whether the command line gives this limit.
+    pub fn has(&self, flag: &str) -> bool {
+        self.given.iter().any(|(index, _)| L::TABLE[*index].flag == flag)
+    }
+
     /// The limits over these defaults: environment variables, then flags.
     pub fn over(&self, defaults: L) -> Result<L, Abort> {
         let mut limits = defaults;

@@ -43,7 +43,7 @@ impl Source {
         }
         let text = ptc_base::files::read_text(argument.as_ref())
             .map_err(|error| Abort::usage(format!("cannot read {argument}: {error}")))?;
-        Ok(Source { text, name: argument.to_owned() })
+        Ok(Source { text: without_mark(text), name: argument.to_owned() })
     }
 
     fn read_stdin() -> Result<Source, Abort> {
@@ -51,21 +51,33 @@ impl Source {
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|error| Abort::usage(format!("cannot read standard input: {error}")))?;
-        Ok(Source { text, name: "stdin".into() })
+        Ok(Source { text: without_mark(text), name: "stdin".into() })
     }
+}
+
+/// The text without the mark of byte order that some editors write at its beginning.
+pub fn without_mark(text: String) -> String {
+    text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
 }
 
 /// Reads `--context JSON` or `--context @FILE`.
 pub fn context(argument: &str, cap: u64) -> Result<String, Abort> {
-    let text = match argument.strip_prefix('@') {
+    let file = argument.strip_prefix('@');
+    let text = match file {
         Some(file) => ptc_base::files::read_text(file.as_ref())
+            .map(without_mark)
             .map_err(|error| Abort::usage(format!("cannot read context file {file}: {error}")))?,
         None => argument.to_owned(),
     };
     let raw: &RawValue = serde_json::from_str(&text).map_err(|error| {
-        Abort::usage(format!("--context is not JSON: {error} (use @FILE to read a file)"))
+        Abort::usage(match file {
+            Some(file) => format!("the context file {file} is not JSON: {error}"),
+            None => format!("--context is not JSON: {error} (use @FILE to read a file)"),
+        })
     })?;
-    read_context(raw.into(), cap).map(str::to_owned).map_err(Abort::usage)
+    let named =
+        |why: String| file.map_or_else(|| why.clone(), |file| format!("the context file {file}: {why}"));
+    read_context(raw.into(), cap).map(str::to_owned).map_err(|why| Abort::usage(named(why)))
 }
 
 #[cfg(test)]

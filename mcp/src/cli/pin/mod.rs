@@ -102,6 +102,9 @@ fn compared(booted: &Booted, args: &PinArgs, mut lock: PinLock, path: &Path) -> 
         let near = nearest(server, &names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         return Err(Abort::usage(format!("no server {server} is configured{near}")));
     }
+    if servers.is_empty() && !path.exists() {
+        return Err(Abort::usage("no servers are configured, so there is nothing to compare"));
+    }
     let meant = |name: &str| args.server.as_deref().is_none_or(|server| server == name);
     let (mut found, mut missing) = (BTreeMap::new(), Vec::new());
     for server in servers.iter().filter(|server| meant(&server.name)) {

@@ -99,15 +99,12 @@ impl Terminal {
         }
         // A history that cannot be stored is not fatal.
         let _ = self.editor.add_history_entry(whole.as_str());
-        Ok(TerminalInput::Text(whole))
-    }
-
-    /// Saves the history.
-    pub(super) fn close(mut self) {
+        // At once: the terminal may be closed, and another REPL may write to the same file.
         if let Some(file) = &self.history {
             let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-            let _ = made.is_ok().then(|| self.editor.save_history(file));
+            let _ = made.is_ok().then(|| self.editor.append_history(file));
         }
+        Ok(TerminalInput::Text(whole))
     }
 }
 

@@ -205,7 +205,6 @@ impl Repl {
                 break;
             }
         }
-        terminal.close();
         Ok(())
     }
 

@@ -123,6 +123,9 @@ pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
         }
     };
     let location = state.required()?;
+    if let Some(folder) = location.folder().filter(|folder| !folder.exists()) {
+        return Err(Abort::usage(format!("--state: there is no folder {}", folder.display())));
+    }
     let reply = match (state::open(&location, state.lease()?, state.patience()?).await, location.folder()) {
         (Ok(runs), _) => here(&runs, &request, resume).await?,
         (Err(StoreError::Taken(why)), Some(folder)) => {

@@ -8,6 +8,7 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
+use std::collections::HashSet;
 use std::fmt;
 
 /// A file being read.
@@ -29,6 +30,35 @@ impl Document<'_> {
             FileSyntax::Yaml => locate_in_yaml(self.text, path),
         };
         ConfigError { file: self.name.to_owned(), position: Some(position), message: message.into() }
+    }
+
+    /// A warning for each key of a JSON file that its object has twice. (YAML with such a key is refused.)
+    pub(super) fn doubled(&self) -> Vec<ConfigError> {
+        let parsed = match self.syntax {
+            FileSyntax::Json => parse_to_ast(self.text, &CollectOptions::default(), &json_options()).ok(),
+            FileSyntax::Yaml => None,
+        };
+        let mut warnings = Vec::new();
+        let mut values: Vec<ast::Value<'_>> = parsed.and_then(|parsed| parsed.value).into_iter().collect();
+        while let Some(value) = values.pop() {
+            match value {
+                ast::Value::Object(object) => {
+                    let mut seen = HashSet::new();
+                    for property in object.properties {
+                        let name = property.name.as_str();
+                        if !seen.insert(name.to_owned()) {
+                            let message = format!("{name:?} is there twice, and the last one counts");
+                            let position = Some(line_column(self.text, property.range.start));
+                            warnings.push(ConfigError { file: self.name.to_owned(), position, message });
+                        }
+                        values.push(property.value);
+                    }
+                }
+                ast::Value::Array(array) => values.extend(array.elements),
+                _ => {}
+            }
+        }
+        warnings
     }
 }
 

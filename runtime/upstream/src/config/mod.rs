@@ -176,6 +176,7 @@ impl Config {
         let unknown = root.keys().filter(|key| !is_known(key));
         let mut warnings: Vec<ConfigError> =
             unknown.map(|key| document.error(&[key], format!("unknown key \"{key}\""))).collect();
+        warnings.extend(document.doubled());
         let reader = CredentialReader { document: &document, secrets, variables, warnings: &mut warnings };
         let credentials = reader.read(&root)?;
         let execution = ScriptSettings::read(&root, &document, &mut warnings)?;

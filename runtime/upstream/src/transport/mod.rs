@@ -145,3 +145,9 @@ pub struct Location {
     /// Where it was found; `None` when it is not there.
     pub place: Option<String>,
 }
+
+/// A path as text. One that is not UTF-8 has its bytes as escapes, so that two paths never have the same text.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| path.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
+}

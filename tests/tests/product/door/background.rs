@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 use ptc_tests::binary::{Finished, ptc, run};
+use ptc_tests::terminal::Terminal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -244,4 +245,93 @@ fn ptc_ui_leads_to_its_page() {
     assert!(ask(&format!("{address}/mcp"), &cookie).starts_with("HTTP/1.1 401"));
     user.ok(&["down"]);
     assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn other_flags_and_files_are_not_taken_for_those_that_run() {
+    let user = User::new();
+    user.ok(&["up"]);
+    let other = user.path("other.json");
+    fs::copy(user.path("c.json"), &other).unwrap();
+    for flags in [["--upstreams-config", other.to_str().unwrap()], ["--idle", "1h"]] {
+        let refused = user.run(&[&["up"], &flags[..]].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("with other flags or files: `ptc down` first"), "{refused:?}");
+    }
+    assert!(user.ok(&["up"]).contains("already"));
+    user.ok(&["down"]);
+    for _ in 0..2 {
+        user.ok(&["up", "--idle", "1h"]);
+    }
+    assert!(user.ok(&["up"]).contains("already"));
+}
+
+#[test]
+fn a_configuration_that_comes_later_is_followed() {
+    let user = User::new();
+    let without = |arguments: &[&str]| {
+        let mut command = user.command(arguments);
+        command.env_remove("PTC_UPSTREAMS").env("XDG_CONFIG_HOME", user.path("config"));
+        run(command, "")
+    };
+    assert_eq!(without(&["up"]).code, Some(0));
+    fs::create_dir_all(user.path("config/ptc")).unwrap();
+    fs::copy(user.path("c.json"), user.path("config/ptc/upstreams.json")).unwrap();
+    while user.processes().is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(without(&["call", "count/count"]).stdout, "1\n");
+    assert_eq!(without(&["call", "count/count"]).stdout, "2\n");
+}
+
+#[test]
+fn why_it_cannot_be_started_is_said_once_and_with_a_path() {
+    let user = User::new();
+    fs::write(user.path("c.json"), "{").unwrap();
+    let failed = user.run(&["up"]);
+    assert!(failed.stderr.starts_with("error: it could not be started: "), "{failed:?}");
+    assert_eq!(failed.stderr.matches("error:").count(), 1, "{failed:?}");
+    let mut command = user.command(&["up"]);
+    command.env("XDG_STATE_HOME", user.path("c.json"));
+    let failed = run(command, "");
+    assert_eq!(failed.code, Some(4), "{failed:?}");
+    assert!(failed.stderr.contains("c.json/ptc/run: "), "{failed:?}");
+}
+
+#[test]
+fn a_process_that_stands_still_is_there() {
+    let user = User::new();
+    user.ok(&["up"]);
+    let process = user.state()["state"]["process"].to_string();
+    let signal =
+        |name: &str| assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
+    signal("-STOP");
+    for command in ["status", "down", "up"] {
+        let said = user.run(&[command]);
+        assert_eq!(said.code, Some(4), "{command}: {said:?}");
+        assert!(said.stderr.contains("does not answer"), "{command}: {said:?}");
+    }
+    signal("-CONT");
+    user.ok(&["status"]);
+}
+
+#[test]
+fn ctrl_c_while_servers_start_ends_the_process_too() {
+    let user = User::new();
+    // It never answers.
+    let entry = json!({ "mcpServers": { "mute": { "command": "sleep", "args": ["1000"] } } });
+    fs::write(user.path("c.json"), entry.to_string()).unwrap();
+    let mut terminal = Terminal::start(&user.command(&["up"]));
+    while user.state()["running"] == false {}
+    let process = user.state()["state"]["process"].as_u64().unwrap();
+    terminal.press("\x03");
+    assert!(!terminal.ended());
+    ended(u32::try_from(process).unwrap());
+    // Once its servers have started, it is no concern of the terminal.
+    user.configure("count");
+    let mut terminal = Terminal::start(&user.command(&["up"]));
+    terminal.until("its end", |shown| shown.contains("`ptc down` ends it"));
+    terminal.press("\x03");
+    assert!(terminal.ended());
+    user.ok(&["status"]);
 }

@@ -224,3 +224,149 @@ fn an_operator_between_its_operands_is_noted() {
     assert_eq!(run_ptc(&["eval", "1 inc 2"], "").stderr, "");
     assert_eq!(run_ptc(&["eval", "(+ 1 2)"], "").stderr, "");
 }
+
+#[test]
+fn flags_of_a_server_over_http_are_refused_without_one() {
+    for flags in [
+        &["--ui"][..],
+        &["--http-port", "7999"],
+        &["--http-tokens", "nosuch"],
+        &["--http-max-sessions", "3"],
+        &["--http-disable-auth"],
+    ] {
+        let refused = run_ptc(&[&["serve"], flags].concat(), "");
+        assert_eq!(refused.code, Some(2), "{flags:?}: {refused:?}");
+        assert!(refused.stderr.contains(&format!("{} does nothing without --http", flags[0])), "{refused:?}");
+    }
+    // A variable may be there for another server.
+    let mut serve = ptc(&["serve"]);
+    serve.env("PTC_HTTP_PORT", "7999").env("PTC_UI", "true");
+    assert_eq!(run(serve, "").code, Some(0));
+}
+
+#[test]
+fn limits_that_are_not_set_are_no_warning() {
+    // No machine has this address, so the server ends.
+    let said = |flags: &[&str]| {
+        let mut serve = ptc(&[&["serve", "--http", "192.0.2.1:1"], flags].concat());
+        serve.env("PTC_HTTP_AUTH_TOKEN", "0123456789abcdef0123456789abcdef");
+        run(serve, "").stderr
+    };
+    let plain = said(&[]);
+    assert!(plain.contains("192.0.2.1") && !plain.contains("owner_cap"), "{plain}");
+    assert!(said(&["--http-max-sessions-per-owner", "3"]).contains("owner_cap"));
+}
+
+#[test]
+fn limits_of_programs_are_refused_for_scripts() {
+    for (flag, said) in
+        [("--timeout", "their limit is --python-timeout"), ("--fuel", "does nothing for scripts")]
+    {
+        let refused = run_ptc(&["exec", "-", flag, if flag == "--fuel" { "10" } else { "10s" }], "print(1)");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+        assert!(!run_ptc(&["exec", "--help"], "").stdout.contains(&format!("{flag} ")));
+    }
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_a_folder() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::with(&[]);
+    let odd = folder.folder.path().join(std::ffi::OsStr::from_bytes(b"d\xff"));
+    fs::create_dir(&odd).unwrap();
+    let in_it = |arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.env("PTC_UPSTREAMS", folder.path("c.json")).current_dir(&odd);
+        run(command, "")
+    };
+    let called = in_it(&["call", "time/get_time", "timezone=UTC"]);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "noon\n"), "{called:?}");
+    let refused = in_it(&["add", "x", "./program"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("is no UTF-8"), "{refused:?}");
+}
+
+#[test]
+fn a_missing_file_with_a_blank_in_its_path_is_a_missing_file() {
+    let folder = Folder::with(&[]);
+    let entry = json!({ "mcpServers": { "x": { "command": folder.path("a folder/x") } } });
+    fs::write(folder.path("c.json"), entry.to_string()).unwrap();
+    let looked = folder.run(&["doctor"]);
+    assert!(looked.stdout.contains("there is no such file"), "{looked:?}");
+    assert!(!looked.stdout.contains("a command is one program"), "{looked:?}");
+}
+
+#[test]
+fn a_key_that_a_configuration_has_twice_is_a_warning_and_said_once() {
+    let folder = Folder::with(&[]);
+    let text = fs::read_to_string(folder.path("c.json")).unwrap();
+    fs::write(
+        folder.path("c.json"),
+        text.replacen('{', "{\"mcpServers\": {\"lost\": {\"command\": \"x\"}},\n", 1),
+    )
+    .unwrap();
+    let looked = folder.run(&["doctor"]);
+    assert!(looked.stdout.contains("c.json:2:1: \"mcpServers\" is there twice"), "{looked:?}");
+    assert!(looked.stdout.contains("-> remove one of the two by hand"), "{looked:?}");
+    assert!(!looked.stderr.contains("twice"), "{looked:?}");
+    assert!(folder.run(&["tools"]).stderr.contains("is there twice"));
+}
+
+#[test]
+fn a_server_that_has_to_start_ends_programs_that_do_not_name_it() {
+    let folder = Folder::with(&[("broken", json!({ "command": "false" }))]);
+    for arguments in [&["batch"][..], &["eval", "1"]] {
+        let mut command = ptc(&[arguments, &["--startup", "strict"]].concat());
+        command.env("PTC_UPSTREAMS", folder.path("c.json"));
+        let ended = run(command, "{\"id\": 1, \"program\": \"1\"}\n");
+        assert_eq!(ended.code, Some(3), "{arguments:?}: {ended:?}");
+        assert_eq!(folder.run(arguments).code, Some(0));
+    }
+}
+
+#[test]
+fn files_of_editors_that_mark_the_byte_order_are_read_and_wrong_ones_named() {
+    let folder = Folder::with(&[]);
+    for (name, text) in
+        [("p.ptc", "data/a"), ("s.py", "print(1)"), ("c.txt", "{\"a\": 1}"), ("wrong.txt", "{")]
+    {
+        fs::write(folder.path(name), format!("\u{feff}{text}")).unwrap();
+    }
+    let path = |name: &str| folder.path(name).to_str().unwrap().to_owned();
+    let context = format!("@{}", path("c.txt"));
+    assert_eq!(run_ptc(&["eval", &path("p.ptc"), "--context", &context], "").stdout, "1\n");
+    assert_eq!(run_ptc(&["exec", &path("s.py")], "").stdout, "1\n");
+    let refused = run_ptc(&["eval", "1", "--context", &format!("@{}", path("wrong.txt"))], "");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("wrong.txt is not JSON") && !refused.stderr.contains("use @FILE"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_place_that_is_not_there_is_not_made_by_looking() {
+    let folder = tempfile::tempdir().unwrap();
+    let typo = folder.path().join("typo");
+    for command in ["list", "show"] {
+        let looked = run_ptc(
+            &[
+                &["runs", command][..],
+                if command == "show" { &["1"] } else { &[] },
+                &["--state", typo.to_str().unwrap()],
+            ]
+            .concat(),
+            "",
+        );
+        assert_eq!(looked.code, Some(2), "{looked:?}");
+        assert!(looked.stderr.contains("there is no folder"), "{looked:?}");
+    }
+    assert!(!typo.exists());
+    let mut pin = ptc(&["pin", "--all"]);
+    pin.current_dir(folder.path());
+    let pinned = run(pin, "");
+    assert_eq!(pinned.code, Some(2), "{pinned:?}");
+    assert!(pinned.stderr.contains("no servers are configured"), "{pinned:?}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+}

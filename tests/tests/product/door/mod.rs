@@ -1,7 +1,9 @@
 //! What a new user meets: names, help, exit codes, the first commands.
 
+mod adding;
 mod background;
 mod checkout;
+mod clients;
 mod errors;
 mod help;
 mod names;

@@ -8,40 +8,57 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
-struct Home(TempDir);
+/// A home with a project in it.
+pub(super) struct Home(TempDir);
 
 impl Home {
-    fn new() -> Home {
+    pub(super) fn new() -> Home {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(home.path().join("project")).unwrap();
         Home(home)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn run(&self, arguments: &[&str]) -> Finished {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = ptc(arguments);
         command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME").env("HOME", self.0.path());
         command.current_dir(self.path("project"));
-        run(command, "")
+        command
     }
 
-    fn ok(&self, arguments: &[&str]) -> String {
+    pub(super) fn run(&self, arguments: &[&str]) -> Finished {
+        run(self.command(arguments), "")
+    }
+
+    /// Writes a file of the home.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(super) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(super) fn ok(&self, arguments: &[&str]) -> String {
         let finished = self.run(arguments);
         assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
         finished.stdout
     }
 
-    fn json(&self, name: &str) -> Value {
+    pub(super) fn json(&self, name: &str) -> Value {
         serde_json::from_str(&fs::read_to_string(self.path(name)).unwrap()).unwrap()
     }
 }
 
-const OURS: &str = ".config/ptc/upstreams.json";
+/// The configuration of `ptc`.
+pub(super) const OURS: &str = ".config/ptc/upstreams.json";
 
 #[test]
 fn a_program_is_added_with_and_without_dashes() {

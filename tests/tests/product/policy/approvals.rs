@@ -210,3 +210,28 @@ fn ptc_approvals_lists_and_answers_what_waits() {
     }
     assert_eq!(server.end(), Some(0));
 }
+
+#[test]
+fn a_question_of_a_process_that_was_killed_does_not_wait_any_more() {
+    let (config, policy, state) = (probe(), asks("call"), tempfile::tempdir().unwrap());
+    let named = |arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.env("XDG_STATE_HOME", state.path());
+        command
+    };
+    let approvals = |arguments: &[&str]| run(named(&[&["approvals"], arguments].concat()), "");
+    let flags = config.flags(&["--policy", policy.path(), "--approvals", "wait"]);
+    let mut server = Server::from_command(named(&[&["serve"][..], &flags].concat()));
+    server.begin_program("(tool/call 'probe/echo {:v 7})");
+    let id = loop {
+        let listed: Value = serde_json::from_str(&approvals(&["list", "--output", "json"]).stdout).unwrap();
+        if let Some(id) = listed["waiting"][0]["id"].as_str() {
+            break id.to_owned();
+        }
+    };
+    let killed = std::process::Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap();
+    assert!(killed.success() && server.ended().is_none());
+    let refused = approvals(&["approve", &id]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(approvals(&[]).stdout, "no call waits\n");
+}

@@ -141,6 +141,21 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
 }
 
 #[test]
+fn the_history_has_what_was_typed_in_two_terminals_that_were_closed() {
+    let place = place();
+    let (mut one, mut other) = (place.start(), place.start());
+    assert_eq!(enter(&mut one, "(+ 1 41)"), "42");
+    assert_eq!(enter(&mut other, "(+ 2 41)"), "43");
+    assert_eq!(enter(&mut one, "(+ 3 41)"), "44");
+    drop((one, other));
+    let mut terminal = place.start();
+    for typed in ["(+ 3 41)", "(+ 2 41)", "(+ 1 41)"] {
+        terminal.press("\x1b[A");
+        terminal.until(typed, |shown| shown.trim_end().ends_with(typed));
+    }
+}
+
+#[test]
 fn ctrl_c_ends_a_hanging_call_and_nothing_else() {
     let place = place();
     let mut terminal = place.start();

@@ -1,13 +1,18 @@
 //! Stores the questions by which a person approves tool calls, and the answers, as files that the processes of one
 //! user share.
 //!
-//! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user. Both files repeat the id.
+//! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user. Both files repeat the id. The
+//! process that asks holds the lock of `ID.asker`: a question whose lock is free has lost its process, and is removed.
 
 use super::list::{AnswerText, WaitingQuestion, now};
-use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_base::files::{self, FileAccess, FileLock, LinkRule};
 use ptc_base::tasks::{self, TaskOwner};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The ending of the file that the asking process has locked.
+const ASKER: &str = "asker";
 
 /// The folder of questions.
 #[derive(Clone, Debug)]
@@ -68,11 +73,17 @@ impl ApprovalFolder {
             };
             match serde_json::from_str::<WaitingQuestion>(&text).ok() {
                 Some(question) if path.file_stem().is_none_or(|id| id != &*question.id) => remove(&path),
+                Some(question) if self.is_abandoned(&question.id) => self.remove(&question.id),
                 Some(question) if question.until >= now() => waiting.push(question),
                 Some(_) | None => remove(&path),
             }
         }
         Ok(waiting)
+    }
+
+    /// Whether the process that has asked is gone. One that cannot be found out about counts as alive.
+    fn is_abandoned(&self, id: &str) -> bool {
+        files::open_own(&self.file(id, ASKER)).is_ok_and(|asker| asker.try_lock().is_ok())
     }
 
     /// Stores an answer.
@@ -99,12 +110,17 @@ impl ApprovalFolder {
         named
     }
 
-    /// Lists a question.
-    pub(super) async fn list(&self, question: &WaitingQuestion) -> io::Result<()> {
+    /// Lists a question, for as long as the lock is held.
+    pub(super) async fn list(&self, question: &WaitingQuestion) -> io::Result<FileLock> {
         let (path, text) = (self.file(&question.id, "question"), serde_json::to_vec(question)?);
+        let asker = self.file(&question.id, ASKER);
         let write = move |folder: &ApprovalFolder| {
             files::private_folder(&folder.folder)?;
+            // Before the question: no reader sees one that seems to have lost its process.
+            let lock = FileLock::wait(&asker, Duration::ZERO)?;
             files::replace(&path, &text, LinkRule::Replace, FileAccess::Private)
+                .inspect_err(|_| remove(&asker))?;
+            Ok(lock)
         };
         self.blocking(TaskOwner::Run, write).await
     }
@@ -118,7 +134,7 @@ impl ApprovalFolder {
 
     /// Removes a question and its answer.
     pub(super) fn remove(&self, id: &str) {
-        for kind in ["question", "answer"] {
+        for kind in ["question", "answer", ASKER] {
             remove(&self.file(id, kind));
         }
     }

@@ -10,6 +10,7 @@ use super::form::{Approver, Form};
 use super::{ApprovalAnswer, Said, name_of};
 use crate::journal::DurableRuns;
 use futures_util::future::BoxFuture;
+use ptc_base::files::FileLock;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,8 @@ impl ApprovalList {
         ApprovalList(Place::Database(ApprovalDatabase::new(nodes)))
     }
 
-    /// Questions that wait, the oldest first. Those of processes that were killed are removed once their time is over.
+    /// Questions that wait, the oldest first. Those of processes that were killed are removed: in a folder at once, in a
+    /// database once their time is over.
     ///
     /// # Errors
     /// The folder is open to other users, or cannot be read; the database does not answer.
@@ -170,11 +172,10 @@ impl ApprovalList {
         };
         Box::pin(async move {
             let listed = Listed { list: self, id: question.id.clone() };
-            if let Err(error) = listed.list.list(&question).await {
-                return Err(ApprovalAnswer::Unavailable(
-                    format!("the question cannot be listed: {error}").into(),
-                ));
-            }
+            // Held until the question no longer waits.
+            let _asker = listed.list.list(&question).await.map_err(|error| {
+                ApprovalAnswer::Unavailable(format!("the question cannot be listed: {error}").into())
+            })?;
             let mut pause = LOOKS.0;
             loop {
                 tokio::time::sleep(pause).await;
@@ -191,10 +192,11 @@ impl ApprovalList {
         })
     }
 
-    async fn list(&self, question: &WaitingQuestion) -> io::Result<()> {
+    /// Lists a question: in a folder for as long as the lock is held, in a database until its time is over.
+    async fn list(&self, question: &WaitingQuestion) -> io::Result<Option<FileLock>> {
         match &self.0 {
-            Place::Folder(folder) => folder.list(question).await,
-            Place::Database(database) => database.list(question).await,
+            Place::Folder(folder) => folder.list(question).await.map(Some),
+            Place::Database(database) => database.list(question).await.map(|()| None),
         }
     }
 

@@ -5,7 +5,7 @@
 
 mod work;
 
-use super::{ConnectContext, Connection, Location, Opened, Opening, Transport};
+use super::{ConnectContext, Connection, Location, Opened, Opening, Transport, path_text};
 use crate::{CallResult, RawAnswer, ServerRequest, UpstreamFault, listing};
 use ptc_calls::tools::CallTarget;
 use serde_json::{Map, Value, json};
@@ -116,7 +116,7 @@ impl Transport for LocalSpec {
 
     fn descriptor(&self) -> Value {
         let names: Vec<&str> = self.handlers.iter().map(|handler| &*handler.name).collect();
-        json!({ "type": "local", "folder": self.folder, "handlers": names })
+        json!({ "type": "local", "folder": path_text(&self.folder), "handlers": names })
     }
 
     fn locate(&self) -> Location {

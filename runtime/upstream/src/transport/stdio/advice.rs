@@ -55,6 +55,10 @@ pub(crate) fn of_start(error: &str, command_line: &str) -> String {
     if let Some(command) = error.strip_prefix("command not found: ") {
         let name = Path::new(command.trim()).file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if command.trim().contains(char::is_whitespace) {
+            let first = command.split_whitespace().next().unwrap_or_default();
+            if first.contains('/') && !Path::new(first).is_file() {
+                return "there is no such file: correct the path".to_owned();
+            }
             let mut words = command.split_whitespace().map(|word| format!("\"{word}\""));
             let program = words.next().unwrap_or_default();
             let rest: Vec<String> = words.collect();
@@ -105,6 +109,8 @@ mod tests {
         assert!(of_start("command not found: mine", "").starts_with("install it, or write"));
         let words = of_start("command not found: npx -y thing", "");
         assert!(words.contains("\"command\": \"npx\", \"args\": [\"-y\", \"thing\""), "{words}");
+        assert!(of_start("command not found: /bin/sh -c", "").contains("\"command\": \"/bin/sh\""));
+        assert!(of_start("command not found: /no such/folder/x", "").contains("correct the path"));
         for (said, remedy) in [
             ("getaddrinfo ENOTFOUND registry.npmjs.org", "HTTPS_PROXY"),
             ("connect ECONNREFUSED 127.0.0.1:5432", "does not answer"),

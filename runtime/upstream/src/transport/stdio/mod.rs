@@ -27,7 +27,7 @@ pub use guardian::Guardian;
 pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};
 
-use super::{ConnectContext, Connection, Location, Transport};
+use super::{ConnectContext, Connection, Location, Transport, path_text};
 use crate::UpstreamFault;
 use connection::StdioConnection;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ impl Transport for StdioSpec {
     fn descriptor(&self) -> Value {
         let mut variables: Vec<&str> = self.variables.iter().map(|(name, _)| &**name).collect();
         variables.sort_unstable();
-        json!({ "type": "stdio", "command": self.command, "args": self.arguments, "env": variables,
-            "cwd": self.directory })
+        let folder = self.directory.as_deref().map(path_text);
+        json!({ "type": "stdio", "command": self.command, "args": self.arguments, "env": variables, "cwd": folder })
     }
 
     /// With the working folder: arguments may name files in it, and programs look there for their packages.
@@ -58,7 +58,7 @@ impl Transport for StdioSpec {
             self.variables.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         variables.sort_unstable();
         let folder = std::path::absolute(self.directory.as_deref().unwrap_or(Path::new("."))).ok();
-        json!({ "descriptor": self.descriptor(), "folder": folder, "env": variables })
+        json!({ "descriptor": self.descriptor(), "folder": folder.as_deref().map(path_text), "env": variables })
     }
 
     fn locate(&self) -> Location {

@@ -34,7 +34,7 @@ async fn of_answers_at_the_same_time_one_counts() {
     for list in lists {
         for round in 0..20 {
             let asked = question(&format!("{round}"));
-            list.list(&asked).await.unwrap();
+            let _held = list.list(&asked).await.unwrap();
             let answers = (0..8).map(|by| {
                 let (list, asked) = (list.clone(), asked.clone());
                 let choice =
@@ -55,8 +55,7 @@ async fn a_question_whose_time_is_over_is_removed_with_its_answer() {
     let (_home, lists) = lists();
     for list in lists {
         let (old, young) = (WaitingQuestion { until: 1, ..question("old") }, question("young"));
-        list.list(&old).await.unwrap();
-        list.list(&young).await.unwrap();
+        let _held = [list.list(&old).await.unwrap(), list.list(&young).await.unwrap()];
         assert_eq!(list.waiting().await.unwrap(), [young]);
         assert_eq!(list.waiting().await.unwrap().len(), 1);
     }
@@ -81,7 +80,7 @@ async fn a_file_counts_for_the_id_in_its_name_alone() {
     let folder = ApprovalFolder::new(ApprovalList::folder_below(home.path()));
     let list = ApprovalList::below(home.path());
     let (one, other) = (question("one"), question("other"));
-    list.list(&one).await.unwrap();
+    let _held = list.list(&one).await.unwrap();
     list.answer(&one, ApprovalChoice::Approve, "me").await.unwrap();
     files::give_name(&folder.file("one", "answer"), &folder.file("other", "answer")).unwrap();
     assert!(list.read_answer("one").await.is_some() && list.read_answer("other").await.is_none());
@@ -95,7 +94,7 @@ async fn a_file_counts_for_the_id_in_its_name_alone() {
 #[tokio::test]
 async fn a_question_that_cannot_be_read_for_a_moment_stays() {
     let (home, [list, _]) = lists();
-    list.list(&question("a")).await.unwrap();
+    let _held = list.list(&question("a")).await.unwrap();
     // Nothing can read a link to itself.
     let path = home.path().join("approvals/b.question");
     std::os::unix::fs::symlink("b.question", &path).unwrap();
@@ -109,7 +108,7 @@ async fn a_question_that_cannot_be_read_for_a_moment_stays() {
 async fn an_answer_that_says_nothing_is_replaced() {
     let (home, [list, _]) = lists();
     let asked = question("a");
-    list.list(&asked).await.unwrap();
+    let _held = list.list(&asked).await.unwrap();
     let path = home.path().join("approvals/a.answer");
     for damaged in ["", "garbage", "{\"id\": \"b\"}"] {
         files::replace(&path, damaged.as_bytes(), LinkRule::Replace, FileAccess::Private).unwrap();
@@ -117,4 +116,15 @@ async fn an_answer_that_says_nothing_is_replaced() {
         assert!(list.read_answer("a").await.is_some());
     }
     assert!(list.answer(&asked, ApprovalChoice::Deny, "me").await.is_err());
+}
+
+#[tokio::test]
+async fn a_question_of_a_process_that_is_gone_does_not_wait() {
+    let (home, [list, _]) = lists();
+    let (kept, gone) = (question("kept"), question("gone"));
+    let _held = list.list(&kept).await.unwrap();
+    drop(list.list(&gone).await.unwrap());
+    assert_eq!(list.waiting().await.unwrap(), [kept]);
+    let left = std::fs::read_dir(home.path().join("approvals")).unwrap();
+    assert_eq!(left.count(), 2, "the other question and its lock");
 }
