@@ -115,7 +115,7 @@ fn initialize_negotiates_a_version_with_handshake() {
 #[test]
 fn discover_offers_the_stateless_version_with_cache_hints() {
     let result = &ask("server/discover", stateless(json!({})))["result"];
-    assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
+    assert_eq!(result["supportedVersions"], json!(["2026-07-28", "2025-11-25", "2025-06-18"]));
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["cacheScope"], "public");
     assert!(result["ttlMs"].is_u64());
@@ -128,9 +128,15 @@ fn a_stateless_request_must_be_complete_and_of_a_known_version() {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let error = &ask("tools/list", params)["error"];
     assert_eq!(error["code"], -32022);
-    assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2099-01-01" }));
+    assert_eq!(
+        error["data"],
+        json!({ "supported": ["2026-07-28", "2025-11-25", "2025-06-18"], "requested": "2099-01-01" })
+    );
 
     let params = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+    assert_eq!(ask("tools/list", params)["error"]["code"], -32602);
+    let mut params = stateless(json!({}));
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!(5);
     assert_eq!(ask("tools/list", params)["error"]["code"], -32602);
     assert_eq!(ask("server/discover", json!({}))["error"]["code"], -32602);
 }

@@ -246,7 +246,7 @@ async fn a_client_of_2025_11_25_asks_for_a_task_and_fetches_its_result() {
     );
     let list = client.request("tools/list", json!({})).await;
     assert_eq!(list["result"]["tools"][0]["execution"], json!({ "taskSupport": "optional" }));
-    let answer = client.request("tools/call", call("gate", Some(json!({ "ttl": 60_000 })))).await;
+    let answer = client.request("tools/call", call("gate", Some(json!({ "ttl": 60_000.0 })))).await;
     let task = answer["result"]["task"].clone();
     assert_eq!((&task["ttl"], &task["pollInterval"]), (&json!(60_000), &json!(1_000)), "{answer}");
     assert_eq!(answer["result"].as_object().unwrap().len(), 1);

@@ -3,7 +3,10 @@
 #
 # A task is over when the file FILE.done exists. With `ask` it asks a question first.
 #
-# usage: tasking.py FORM FILE [ask]          FORM: requested (2025-11-25), extension (2026-07-28)
+# A fraction is a number of JSON as well, so the times are fractions. With `numbers` the ids of tasks are numbers, which no
+# client can read.
+#
+# usage: tasking.py FORM FILE [ask|numbers]  FORM: requested (2025-11-25), extension (2026-07-28)
 
 import json
 import os
@@ -12,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FORM, FILE = sys.argv[1:3]
 ASKS = "ask" in sys.argv[3:]
+NUMBERED = "numbers" in sys.argv[3:]
 EXTENSION = "io.modelcontextprotocol/tasks"
 SCHEMA = {"type": "object", "properties": {"k": {"type": "integer"}}, "required": ["k"]}
 TOOL = {"name": "work", "description": "Works.", "inputSchema": SCHEMA}
@@ -34,7 +38,7 @@ def state(task):
         task["status"] = "completed"
     said = {"taskId": task["id"], "status": task["status"], "createdAt": "2026-01-01T00:00:00Z",
             "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    said |= {"ttl": 60000, "pollInterval": 30} if FORM == "requested" else {"ttlMs": 60000, "pollIntervalMs": 30}
+    said |= {"ttl": 60000.0, "pollInterval": 30.0} if FORM == "requested" else {"ttlMs": 60000.5, "pollIntervalMs": 30.5}
     if FORM == "extension":
         if task["status"] == "completed":
             said["result"] = task["result"]
@@ -57,6 +61,8 @@ def call(params):
     asks = ASKS and "elicitation" in capabilities
     task = {"id": f"task-{k}", "k": k, "status": "input_required" if asks else "working", "result": result}
     TASKS[task["id"]] = task
+    if NUMBERED:
+        task = task | {"id": k}
     return {"task": state(task)} if FORM == "requested" else {"resultType": "task", **state(task)}
 
 

@@ -25,7 +25,7 @@ fn a_stateless_client_discovers_and_calls() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let answer = server.ask(1, "server/discover", json!({ "_meta": meta }));
-    assert_eq!(answer["result"]["supportedVersions"], json!(["2026-07-28"]));
+    assert_eq!(answer["result"]["supportedVersions"], json!(["2026-07-28", "2025-11-25", "2025-06-18"]));
     let params = json!({ "name": "lisp_eval", "arguments": { "program": "(count data/xs)", "context": { "xs": [1, 2] } },
         "_meta": meta });
     let result = server.ask(2, "tools/call", params)["result"].clone();

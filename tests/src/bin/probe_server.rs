@@ -11,7 +11,7 @@
 //!
 //! A call with `steps` first reports that many steps of progress, if its client asks for progress; `say` is their text.
 //! It also has two resources, a template and a prompt. `--about TEXT` is the description of the first resource and of the
-//! prompt.
+//! prompt. With `--keeps-requests` it does not withdraw its requests when their calls are cancelled.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ const ASKING: [(&str, &str, &str); 3] = [
 fn main() {
     let mut probe = Probe::default();
     let about = std::env::args().skip_while(|argument| argument != "--about").nth(1);
+    let keeps_requests = std::env::args().any(|argument| argument == "--keeps-requests");
     let described = |mut entry: Value| {
         if let Some(about) = &about {
             entry["description"] = json!(about);
@@ -85,6 +86,9 @@ fn main() {
                 probe.in_flight.retain(|id| *id != params["requestId"]);
                 probe.gathered.retain(|id| *id != params["requestId"]);
                 probe.cancelled += before - probe.in_flight.len();
+                if keeps_requests {
+                    continue;
+                }
                 let asked = json!({ "requestId": params["requestId"].to_string() });
                 send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": asked }));
             }

@@ -1,7 +1,7 @@
 //! `ptc serve --http` for clients of every protocol revision.
 
 use ptc_tests::binary::{ptc, run};
-use ptc_tests::web::{SessionClient, WebServer, program, stateless_body, stateless_headers};
+use ptc_tests::web::{Answer, SessionClient, WebServer, program, stateless_body, stateless_headers};
 use serde_json::{Value, json};
 
 fn eval(server: &WebServer, text: &str) -> Value {
@@ -94,6 +94,47 @@ fn statuses_say_what_is_wrong() {
     assert_eq!((put.status, put.header("allow")), (405, Some("POST, GET, DELETE")));
     let from_here = post(&[("Origin", "http://localhost:3000"), ("Host", "localhost")], "{");
     assert_eq!(from_here.status, 400);
+}
+
+#[test]
+fn pages_of_named_origins_may_ask_and_read() {
+    let server = WebServer::start(&["--http-allowed-origin", "https://app.example"]);
+    let preflight = |origin: &str| {
+        let asks = [
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "POST"),
+            (
+                "Access-Control-Request-Headers",
+                "authorization,content-type,mcp-protocol-version,mcp-session-id",
+            ),
+        ];
+        server.ask("OPTIONS", &asks, "")
+    };
+    let allowed = preflight("https://app.example");
+    assert_eq!(allowed.status, 204, "{allowed:?}");
+    let origin = |answer: &Answer| answer.header("access-control-allow-origin").map(str::to_owned);
+    assert_eq!(origin(&allowed).as_deref(), Some("https://app.example"));
+    assert_eq!(allowed.header("access-control-allow-methods"), Some("GET, POST, DELETE"));
+    let headers = allowed.header("access-control-allow-headers").unwrap();
+    for name in ["authorization", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"] {
+        assert!(headers.contains(name), "{name}: {headers}");
+    }
+    assert_eq!(allowed.header("vary"), Some("origin"));
+    for other in ["https://evil.example", "http://localhost:3000", "null"] {
+        let refused = preflight(other);
+        assert_eq!((refused.status, origin(&refused)), (403, None), "{other}");
+    }
+    let list = stateless_body(1, "tools/list", json!({}));
+    let mut asks = stateless_headers("tools/list", "");
+    asks.push(("Origin", "https://app.example"));
+    let answer = server.ask("POST", &asks, &list);
+    assert_eq!((answer.status, origin(&answer).as_deref()), (200, Some("https://app.example")));
+    assert!(answer.header("access-control-expose-headers").unwrap().contains("mcp-session-id"));
+    assert_eq!(origin(&server.ask("POST", &stateless_headers("tools/list", ""), &list)), None);
+    // Pages of this machine may ask where no origin is named, and read nothing.
+    let local = WebServer::start(&[]);
+    let from_here = local.ask("POST", &[("Origin", "http://localhost:3000"), ("Host", "localhost")], "{");
+    assert_eq!((from_here.status, origin(&from_here)), (400, None));
 }
 
 #[test]

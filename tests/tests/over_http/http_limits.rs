@@ -94,6 +94,8 @@ fn sessions_are_bounded_and_end_with_their_calls() {
         (answer.status, answer.json())
     };
     let mut first = begin("a");
+    let body = first.body("tools/call", after_a_call(LOOP));
+    let (mut running, running_head) = web::begin(&server, &first.headers(), &body);
     let (status, body) = refused("a");
     assert_eq!((status, &body["error"]["code"], &body["id"]), (429, &json!(-32000), &json!(7)), "{body}");
     let second = begin("b");
@@ -107,8 +109,6 @@ fn sessions_are_bounded_and_end_with_their_calls() {
     foreign.push(("Authorization", &theirs));
     assert_eq!(server.ask("DELETE", &foreign, "").status, 404);
     // Deleting a session ends its calls and its listening stream.
-    let body = first.body("tools/call", after_a_call(LOOP));
-    let (mut running, running_head) = web::begin(&server, &first.headers(), &body);
     let mut listening = server.connect();
     listening.send("GET", &first.headers(), "");
     let head = listening.head().unwrap();
@@ -118,6 +118,33 @@ fn sessions_are_bounded_and_end_with_their_calls() {
     while listening.piece(&head).is_some() {}
     eventually("it is ready again", || server.get("/ready").status == 200);
     begin("a");
+}
+
+#[test]
+fn the_session_that_has_been_idle_for_longest_gives_way() {
+    let config = Upstreams::probe().write();
+    let server =
+        WebServer::start(&config.flags(&[&["--http-max-sessions-per-owner", "2"], &ENDLESS[..]].concat()));
+    let begin = || SessionClient::begin(&server, "2025-11-25", &[]);
+    let ping = |client: &mut SessionClient| client.ask(&server, "ping", json!({})).status;
+    let (mut first, mut second) = (begin(), begin());
+    assert_eq!((ping(&mut second), ping(&mut first)), (200, 200));
+    let mut third = begin();
+    assert_eq!((ping(&mut first), ping(&mut second), ping(&mut third)), (200, 404, 200));
+    // One with a call or a stream does not.
+    let body = first.body("tools/call", after_a_call(LOOP));
+    let _running = web::begin(&server, &first.headers(), &body);
+    let mut listening = server.connect();
+    listening.send("GET", &third.headers(), "");
+    let head = listening.head().unwrap();
+    listening.until(&head, "id: ");
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params }).to_string();
+    let refused = server.ask("POST", &[], &body);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{refused:?}");
+    drop(listening);
+    eventually("the stream has ended", || server.ask("POST", &[], &body).status == 200);
+    assert_eq!(ping(&mut first), 200);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ptc_tests::binary::ptc;
 use ptc_tests::remote::RemoteProcess;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::third_party::everything;
-use ptc_tests::upstreams::{ConfigFile, Upstreams};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
 use serde_json::{Value, json};
 
 fn serve(config: &ConfigFile, capabilities: Value) -> Server {
@@ -115,6 +115,25 @@ fn a_question_ends_with_the_call_that_asked_it() {
     // A response after the deadline is ignored.
     answer(&mut server, &request, json!({ "result": { "action": "accept" } }));
     assert_eq!(server.text("(+ 1 2)"), "3");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn questions_of_ended_calls_are_withdrawn_from_the_client_and_make_room() {
+    let server = probe_server(&["--keeps-requests"]);
+    let config = Upstreams::default().add("probe", server).write();
+    let mut server = serve(&config, json!({ "elicitation": {} }));
+    // More than may wait at a time.
+    for _ in 0..20 {
+        let id = server.begin_program(FORM);
+        let request = next_request(&mut server);
+        assert_eq!(request["method"], "elicitation/create", "{request}");
+        let params = json!({ "requestId": id });
+        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+        let withdrawn = server.receive();
+        assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+        assert_eq!(withdrawn["params"]["requestId"], request["id"]);
+    }
     assert_eq!(server.end(), Some(0));
 }
 

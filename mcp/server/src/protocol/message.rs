@@ -80,11 +80,10 @@ impl RpcError {
 
     /// -32022, with the versions that a client may use instead.
     pub fn unsupported_version(requested: &str) -> RpcError {
-        let supported: Vec<&str> = Version::STATELESS.iter().map(|version| version.name()).collect();
         RpcError {
             code: ErrorCode::UnsupportedVersion,
             message: "Unsupported protocol version".into(),
-            data: Some(json!({ "supported": supported, "requested": requested })),
+            data: Some(json!({ "supported": Version::names(), "requested": requested })),
         }
     }
 }

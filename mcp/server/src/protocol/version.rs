@@ -33,7 +33,9 @@ pub enum Version {
 impl Version {
     /// What `initialize` falls back to.
     pub const LATEST_WITH_HANDSHAKE: Version = Version::V2025November;
-    /// The versions that `server/discover` offers.
+    /// All versions, the latest first.
+    pub const ALL: &'static [Version] = &[Version::V2026July, Version::V2025November, Version::V2025June];
+    /// The versions without a handshake.
     pub const STATELESS: &'static [Version] = &[Version::V2026July];
 
     /// The name on the wire.
@@ -45,11 +47,14 @@ impl Version {
         }
     }
 
+    /// The names of all versions, as the server offers them.
+    pub fn names() -> Vec<&'static str> {
+        Version::ALL.iter().map(|version| version.name()).collect()
+    }
+
     /// The version of this name, if we speak it.
     pub fn named(name: &str) -> Option<Version> {
-        [Version::V2025June, Version::V2025November, Version::V2026July]
-            .into_iter()
-            .find(|version| version.name() == name)
+        Version::ALL.iter().copied().find(|version| version.name() == name)
     }
 
     /// True for the revision in which clients ask for tasks. A client that names no revision may be one of it.
@@ -89,9 +94,12 @@ impl Era {
         if !Version::STATELESS.iter().any(|version| version.name() == &**requested) {
             return Err(RpcError::unsupported_version(requested));
         }
-        if meta.client_capabilities.is_none() {
-            return Err(RpcError::invalid_params(&format!("_meta must have \"{META_CAPABILITIES}\"")));
+        match &meta.client_capabilities {
+            None => Err(RpcError::invalid_params(&format!("_meta must have \"{META_CAPABILITIES}\""))),
+            Some(capabilities) if !capabilities.get().starts_with('{') => {
+                Err(RpcError::invalid_params(&format!("\"{META_CAPABILITIES}\" must be an object")))
+            }
+            Some(_) => Ok(Era::Stateless),
         }
-        Ok(Era::Stateless)
     }
 }

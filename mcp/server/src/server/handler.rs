@@ -429,10 +429,9 @@ impl Handler {
 
     fn discover(&self) -> Value {
         let lists = self.tools.get();
-        let versions: Vec<&str> = Version::STATELESS.iter().map(|version| version.name()).collect();
         json!({
             "resultType": "complete",
-            "supportedVersions": versions,
+            "supportedVersions": Version::names(),
             "capabilities": self.capabilities(None),
             "instructions": lists.instructions,
             "ttlMs": self.tools.ttl_ms(), "cacheScope": lists.cache_scope,
@@ -449,6 +448,9 @@ impl Handler {
         out: &mut impl Outbox,
     ) -> Result<Action, RpcError> {
         let params = params.map_err(|error| *error)?;
+        if params.name.is_none() {
+            return Err(RpcError::invalid_params("name is missing"));
+        }
         let call = &RequestedCall { id, params, era: Era::from_params(params)?, connection };
         let log = call.log_level()?;
         let tool = self.registry.find(call.tool());

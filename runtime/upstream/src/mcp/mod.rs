@@ -2,11 +2,12 @@
 //!
 //! - [`session`]: the connection that wraps another one and speaks MCP over it. [`client`]: questions with deadlines.
 //! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras.
-//! - [`task`]: calls that are answered with a task. [`asked`]: what a server asks in an answer.
+//! - [`task`]: calls that are answered with a task. [`created`]: their answers. [`asked`]: what a server asks in an answer.
 //! - [`mirror`]: arguments that are repeated in headers. [`features`]: resources and prompts.
 
 mod asked;
 mod client;
+mod created;
 mod dialect;
 mod features;
 mod handshake;

@@ -2,11 +2,12 @@
 //! version, including tasks and questions of the server.
 
 use super::client::{Question, RpcClient};
+use super::created::ServerTask;
 use super::dialect::Dialect;
 use super::features;
 use super::handshake::{Greeting, Hello};
 use super::mirror::MirroredArguments;
-use super::task::{ServerTask, TaskForm, TaskTalk, Unfinished};
+use super::task::{TaskForm, TaskTalk, Unfinished};
 use crate::progress::{CallProgress, FollowedCall};
 use crate::request::Envelope;
 use crate::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening};

@@ -3,6 +3,7 @@
 
 use super::asked::{self, Requests};
 use super::client::{Question, RpcClient};
+use super::created::{self, Created, LEAST, STATE_BYTES, ServerTask};
 use super::dialect::Dialect;
 use crate::request::{Envelope, TaskNotes};
 use crate::{CallResult, ErrorObject, RawAnswer, ResultSink, ServerRequest, UpstreamFault};
@@ -17,17 +18,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-
-/// How often a server is asked that advises nothing, and the bounds of what it may advise.
-const USUAL: Duration = Duration::from_secs(1);
-const LEAST: Duration = Duration::from_millis(20);
-const MOST: Duration = Duration::from_secs(60);
-
-/// Most bytes of the state of a task apart from its result.
-const STATE_BYTES: usize = 256 << 10;
-
-/// Longest id of a task.
-const LONGEST_ID: usize = 4 << 10;
 
 /// How long a server may take to accept that a task is cancelled.
 const CANCELLING: Duration = Duration::from_secs(5);
@@ -65,57 +55,11 @@ impl TaskForm {
 /// Name of the extension.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// A task of a server.
-#[derive(Clone, Debug)]
-pub(super) struct ServerTask {
-    pub(super) id: Arc<str>,
-    poll: Duration,
-}
-
-/// What the answer to a call can be, apart from its result.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Created<'a> {
-    result_type: Option<String>,
-    task_id: Option<Arc<str>>,
-    poll_interval_ms: Option<u64>,
-    task: Option<RequestedTask>,
-    #[serde(borrow)]
-    input_requests: Option<Requests<'a>>,
-    request_state: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestedTask {
-    task_id: Arc<str>,
-    #[serde(default)]
-    poll_interval: Option<u64>,
-}
-
 /// The answer to a call that is no result.
 pub(super) enum Unfinished {
     Task(ServerTask),
     /// The server asks first. The text of the members that a further request has to have.
     Asked(String),
-}
-
-fn interval(advised: Option<u64>) -> Duration {
-    advised.map_or(USUAL, |ms| Duration::from_millis(ms).clamp(LEAST, MOST))
-}
-
-impl ServerTask {
-    /// A task that is known from before.
-    pub(super) fn known(id: &str) -> ServerTask {
-        ServerTask { id: id.into(), poll: LEAST }
-    }
-
-    fn new(id: Arc<str>, advised: Option<u64>) -> Result<ServerTask, UpstreamFault> {
-        if id.len() > LONGEST_ID {
-            return Err(UpstreamFault::Protocol(format!("the server named a task in {} bytes", id.len())));
-        }
-        Ok(ServerTask { id, poll: interval(advised) })
-    }
 }
 
 /// How a server speaks of the tasks of one call.
@@ -138,10 +82,10 @@ struct State<'a> {
     status: String,
     #[serde(default)]
     status_message: Option<String>,
-    #[serde(default)]
-    poll_interval_ms: Option<u64>,
-    #[serde(default)]
-    poll_interval: Option<u64>,
+    #[serde(borrow, default)]
+    poll_interval_ms: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    poll_interval: Option<&'a RawValue>,
     #[serde(borrow, default)]
     input_requests: Option<Requests<'a>>,
     #[serde(borrow, default)]
@@ -154,33 +98,17 @@ impl TaskTalk<'_> {
     /// What an answer is, if it is no result.
     pub(super) async fn unfinished(&self, result: &CallResult) -> Result<Option<Unfinished>, UpstreamFault> {
         let CallResult::Mcp(answer) = result else { return Ok(None) };
-        let text = answer.bytes();
-        if text.len() > STATE_BYTES {
-            return Ok(None);
-        }
-        // An answer of another shape is a result, or an error of the reader of results.
-        let Ok(created) = serde_json::from_slice::<Created<'_>>(text) else { return Ok(None) };
-        match (self.form, created) {
-            (TaskForm::Requested, Created { task: Some(task), .. }) => {
-                let RequestedTask { task_id, poll_interval } = task;
-                Ok(Some(Unfinished::Task(ServerTask::new(task_id, poll_interval)?)))
-            }
-            (
-                TaskForm::Extension,
-                Created { result_type: Some(kind), task_id: Some(id), poll_interval_ms, .. },
-            ) if kind == "task" => Ok(Some(Unfinished::Task(ServerTask::new(id, poll_interval_ms)?))),
-            (TaskForm::Extension, Created { result_type: Some(kind), input_requests, request_state, .. })
-                if kind == "input_required" =>
-            {
-                let requests = input_requests.unwrap_or_default();
+        match created::read(self.form, answer.bytes())? {
+            Created::Result => Ok(None),
+            Created::Task(task) => Ok(Some(Unfinished::Task(task))),
+            Created::Asked { requests, state } => {
                 let answers = asked::answers(&self.client.events, self.asked.as_ref(), &requests).await?;
-                let state = request_state.map(|state| format!(",\"requestState\":{}", json!(state)));
+                let state = state.map(|state| format!(",\"requestState\":{}", json!(state)));
                 Ok(Some(Unfinished::Asked(format!(
                     ",\"inputResponses\":{answers}{}",
                     state.unwrap_or_default()
                 ))))
             }
-            _ => Ok(None),
         }
     }
 
@@ -194,7 +122,7 @@ impl TaskTalk<'_> {
             let state: State<'_> = serde_json::from_slice(answer.bytes()).map_err(|error| {
                 UpstreamFault::Protocol(format!("tasks/get returned unexpected payload: {error}"))
             })?;
-            poll = interval(state.poll_interval_ms.or(state.poll_interval));
+            poll = created::interval(state.poll_interval_ms.or(state.poll_interval));
             match (&*state.status, self.form) {
                 ("working", _) => {}
                 ("input_required", TaskForm::Extension) => {

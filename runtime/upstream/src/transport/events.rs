@@ -2,25 +2,20 @@
 //! the client. Nothing waits here and nothing is queued: a server that talks without end costs no memory, and one event
 //! cannot delay the answer behind it.
 
-use crate::callers::{CallUnderWay, Callers};
+use super::questions::{AskingCall, Questions};
+use crate::callers::{CallUnderWay, Callers, RequestKind};
 use crate::client_features::{PassedRequest, forwarded};
 use crate::jsonrpc::message::{self, ProgressNote};
 use crate::progress::{CallProgress, FollowedCall, FollowedCalls};
 use crate::{CallingClient, ClientError, ClientFeatures, Offered};
-use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::tools::ServerText;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 
 /// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
 /// its beginning counts as a change.
 const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
-
-/// Requests of one server that may wait for the client at a time.
-const FORWARDED: usize = 16;
 
 /// Size limit of a client's answer that is forwarded.
 const LARGEST_ANSWER: usize = 256 << 10;
@@ -28,11 +23,11 @@ const LARGEST_ANSWER: usize = 256 << 10;
 /// JSON-RPC code of a refused request.
 const REFUSED: i64 = -32603;
 
-/// Requests that wait for the client, by the JSON text of their ids.
-type Forwarded = Arc<Mutex<HashMap<String, AbortHandle>>>;
-
-fn lock(forwarded: &Forwarded) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
-    forwarded.lock().unwrap_or_else(PoisonError::into_inner)
+/// A call that has not ended. Its end may end the requests of the server.
+pub(crate) struct UnderWay {
+    /// `None` where there is only one client.
+    _caller: Option<CallUnderWay>,
+    _asking: AskingCall,
 }
 
 /// The events of one connection, from its transport to its supervisor.
@@ -41,7 +36,7 @@ pub struct ServerEvents {
     client: ClientFeatures,
     /// The features that were declared to the server.
     declared: OnceLock<Offered>,
-    forwarded: Forwarded,
+    questions: Questions,
     /// The clients whose calls are under way, where there are many clients.
     callers: Arc<Callers>,
     /// The calls whose progress is asked for.
@@ -59,7 +54,7 @@ impl ServerEvents {
             server,
             client,
             declared: OnceLock::new(),
-            forwarded: Forwarded::default(),
+            questions: Questions::default(),
             callers: Arc::default(),
             followed: Arc::default(),
             declined: Mutex::default(),
@@ -127,18 +122,13 @@ impl ServerEvents {
                 return reply(message::answer(id, &Err(refused(why))));
             }
         };
-        let mut waiting = lock(&self.forwarded);
-        if waiting.len() >= FORWARDED {
-            return reply(message::answer(id, &Err(refused("too many requests wait for the client"))));
-        }
-        let (forwarded, own) = (self.forwarded.clone(), id.to_owned());
-        let task = tasks::spawn(TaskOwner::Connection, async move {
-            let answer = client.ask(method, params).await.and_then(passable);
-            lock(&forwarded).remove(&own);
-            reply(message::answer(&own, &answer));
-        });
-        if let Some(before) = waiting.insert(id.to_owned(), task.abort_handle()) {
-            before.abort();
+        // Folders may be for later calls, unless the client is known by its calls alone.
+        let may_be_of_call = kind == RequestKind::Form || self.client.are_callers();
+        let own = id.to_owned();
+        let answer = async move { client.ask(method, params).await.and_then(passable) };
+        let answered = move |answer: Result<String, ClientError>| reply(message::answer(&own, &answer));
+        if let Err((why, answered)) = self.questions.ask(id, may_be_of_call, answer, answered) {
+            answered(Err(refused(why)));
         }
     }
 
@@ -152,12 +142,12 @@ impl ServerEvents {
         }
     }
 
-    /// Registers a call of this client until the result is dropped. `None` where there is only one client.
-    pub(crate) fn under_way(&self, client: Option<CallingClient>) -> Option<CallUnderWay> {
+    /// Registers a call of this client until the result is dropped.
+    pub(crate) fn under_way(&self, client: Option<CallingClient>) -> UnderWay {
         // One that has gone on as a task asks in another way than the only client.
         let is_known =
             self.client.are_callers() || client.as_ref().is_some_and(|client| client.asked.is_some());
-        is_known.then(|| self.callers.enter(client))
+        UnderWay { _caller: is_known.then(|| self.callers.enter(client)), _asking: self.questions.enter() }
     }
 
     /// The client of this process.
@@ -168,16 +158,12 @@ impl ServerEvents {
     /// The server withdraws a request of its own.
     pub fn withdrawal(&self, id: &str) {
         self.heard();
-        if let Some(task) = lock(&self.forwarded).remove(id) {
-            task.abort();
-        }
+        self.questions.withdraw(id);
     }
 
     /// Aborts the requests that wait for the client.
     pub(crate) fn forget_requests(&self) {
-        for (_, task) in lock(&self.forwarded).drain() {
-            task.abort();
-        }
+        self.questions.abort();
     }
 
     /// The features to declare to the server. Its requests are judged by them.
@@ -200,7 +186,8 @@ impl ServerEvents {
     }
 }
 
-fn refused(why: &str) -> ClientError {
+/// The error for a request that is not answered by the client.
+pub(super) fn refused(why: &str) -> ClientError {
     ClientError { code: REFUSED, message: why.to_owned() }
 }
 

@@ -5,7 +5,8 @@
 //! A new transport is a folder here with a specification that implements [`Transport`], and a line in the table of
 //! transports of `config`.
 //!
-//! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.
+//! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked. [`questions`]: what it
+//!   asks the client.
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
 //!   [`unusable`]: an entry that cannot be used.
 //! - [`companions`]: children of this process that are no servers.
@@ -17,6 +18,7 @@ pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod local;
 pub(crate) mod pace;
+mod questions;
 pub(crate) mod stdio;
 pub(crate) mod throttle;
 pub(crate) mod unusable;

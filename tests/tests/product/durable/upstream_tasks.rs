@@ -128,6 +128,16 @@ fn a_task_of_a_server_is_waited_for_and_cancelled_with_its_run() {
     }
 }
 
+#[test]
+fn an_answer_with_a_task_that_cannot_be_read_is_a_fault_of_the_call() {
+    for form in FORMS {
+        let world = World::new(&[form, "numbers"]);
+        let mut server = world.serve(json!({}));
+        let text = server.text("(select-keys (tool/call 'job/work {:k 1}) [:ok :reason :message])");
+        assert!(text.contains(":ok false") && text.contains("a task that cannot be read"), "{form}: {text}");
+    }
+}
+
 /// Kills a server while it waits for a task.
 fn killed(world: &World) -> String {
     let mut server = world.serve(json!({}));

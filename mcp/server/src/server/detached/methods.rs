@@ -51,9 +51,13 @@ pub(in crate::server) struct TaskWish<'r> {
     pub(in crate::server) offered: Offered,
 }
 
+/// Bound of a wished `ttl`, in seconds. What a task gets is bounded by less.
+const LONGEST_TTL: f64 = 1e9;
+
 #[derive(Deserialize)]
 struct TaskParameters {
-    ttl: Option<u64>,
+    /// Milliseconds, as a JSON number of any form.
+    ttl: Option<f64>,
 }
 
 /// The error for a client that does not declare the extension.
@@ -96,7 +100,8 @@ impl DetachedRuns {
             (Some(task), _) => {
                 let parameters: TaskParameters = serde_json::from_str(task.get())
                     .map_err(|error| RpcError::invalid_params(&format!("task: {error}")))?;
-                let ttl = parameters.ttl.map(Duration::from_millis);
+                let ttl =
+                    parameters.ttl.map(|ms| Duration::from_secs_f64((ms / 1000.0).clamp(0.0, LONGEST_TTL)));
                 Ok(Some(Detach::AtOnce(handle(HandleKind::Requested, ttl))))
             }
             (None, TaskSupport::Required) => {

@@ -463,7 +463,7 @@ fn no_room(id: Option<&Id<'_>>, refusal: SessionRefusal) -> Response {
         SessionRefusal::Server => (StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
         SessionRefusal::NoRandomness => (StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
     };
-    reply::unavailable(status, id, message)
+    reply::retry_after(reply::unavailable(status, id, message), reply::SOON)
 }
 
 /// Lets another node answer a request for something that it has in memory.

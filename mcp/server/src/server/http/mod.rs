@@ -26,6 +26,7 @@
 
 pub mod access;
 mod body;
+mod cors;
 mod endpoint;
 mod events;
 mod fairness;

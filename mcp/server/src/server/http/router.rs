@@ -4,6 +4,7 @@
 use super::access::TokenHolder;
 use super::access::oauth::OAuthAccess;
 use super::access::oauth::challenge::METADATA;
+use super::cors::PageOrigin;
 use super::settings::{HEALTH, READY};
 use super::socket::RequestOrigin;
 use super::{HttpServer, endpoint, guard, page, reply};
@@ -152,13 +153,19 @@ async fn mcp(State(RouterState { server, gate }): State<RouterState>, request: R
     let (begun, method) = (Instant::now(), request.method().clone());
     let name = request_name(&server, request.headers());
     let is_last = server.is_draining();
-    let (holder, mut response) = match authenticate(&server, Asking::by(&request)).await {
-        Ok(holder) => {
-            server.throttle.wait(&holder, begun).await;
-            let response = endpoint::answer(&server, &gate, &holder, request).await;
-            (Some(holder), response)
-        }
-        Err(refused) => (None, *refused),
+    let page = PageOrigin::of(&server.settings, request.headers());
+    let preflight =
+        page.as_ref().and_then(|page| page.preflight(&server.settings, &method, request.headers()));
+    let (holder, mut response) = match preflight {
+        Some(allowed) => (None, allowed),
+        None => match authenticate(&server, Asking::by(&request)).await {
+            Ok(holder) => {
+                server.throttle.wait(&holder, begun).await;
+                let response = endpoint::answer(&server, &gate, &holder, request).await;
+                (Some(holder), response)
+            }
+            Err(refused) => (None, *refused),
+        },
     };
     let (status, time) = (response.status().as_u16(), begun.elapsed());
     if let Some(counts) = &server.counts {
@@ -177,6 +184,9 @@ async fn mcp(State(RouterState { server, gate }): State<RouterState>, request: R
         "http_request_stop"
     );
     response.headers_mut().insert(REQUEST, name);
+    if let Some(page) = page {
+        response = page.mark(response);
+    }
     // The client reconnects, and reaches another server.
     if is_last || server.is_draining() {
         return reply::with(response, header::CONNECTION, HeaderValue::from_static("close"));

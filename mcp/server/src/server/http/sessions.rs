@@ -80,8 +80,6 @@ pub(super) struct Sessions {
     age: Duration,
     open: Arc<OwnedTable<Arc<WebSession>>>,
     begun: AtomicU64,
-    /// Other nodes can take in sessions of this one.
-    shares: bool,
     asks_as: Arc<str>,
     /// Held while a session of another node is taken in, so that it is taken in once.
     taking_in: Mutex<()>,
@@ -107,7 +105,6 @@ impl Sessions {
             age: Duration::from_millis(limits.session_ttl_ms),
             open: OwnedTable::new(Some(Duration::from_millis(limits.session_idle_ms)), end),
             begun: AtomicU64::new(0),
-            shares: node.is_some(),
             asks_as: node.map_or("ptc".into(), |node| format!("ptc-{node}").into()),
             taking_in: Mutex::default(),
             ended,
@@ -189,7 +186,7 @@ impl Sessions {
                 return Ok(session);
             };
             // Another request may take the room that is made.
-            let may_retry = self.shares && full != Full::Closed && self.make_room(owner);
+            let may_retry = full != Full::Closed && self.make_room(owner);
             match full {
                 _ if may_retry => {}
                 Full::Quota { owner: true, .. } => return Err(SessionRefusal::Owner),
@@ -198,8 +195,8 @@ impl Sessions {
         }
     }
 
-    /// Drops the session of an owner that has been idle for longest; false if all have requests. It is no end: any node can
-    /// take it in again.
+    /// Drops the session of an owner that has been idle for longest; false if all have requests or streams. Clients that go
+    /// without an end of their session keep no others out. With nodes it is no end: any node can take it in again.
     fn make_room(&self, owner: CallOwner) -> bool {
         let idle = |whose, session: &Arc<WebSession>| {
             (whose == owner && Arc::strong_count(session) == 1).then(|| session.state().used)
