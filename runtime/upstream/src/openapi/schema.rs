@@ -43,7 +43,7 @@ enum KeywordKind {
 }
 
 /// Keywords that are kept; all others are dropped.
-const KEYWORDS: [(&str, KeywordKind); 29] = [
+const KEYWORDS: [(&str, KeywordKind); 30] = [
     ("type", KeywordKind::Plain),
     ("format", KeywordKind::Plain),
     ("enum", KeywordKind::Plain),
@@ -73,11 +73,32 @@ const KEYWORDS: [(&str, KeywordKind); 29] = [
     ("properties", KeywordKind::Named),
     ("patternProperties", KeywordKind::Named),
     ("description", KeywordKind::Plain),
+    ("discriminator", KeywordKind::Plain),
 ];
+
+/// The way of the values that a schema describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To the service: `readOnly` members are not required.
+    Request,
+    /// From it: `writeOnly` members are not required.
+    Response,
+}
+
+impl Direction {
+    /// The mark of members that values of this way need not have.
+    const fn mark(self) -> &'static str {
+        match self {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+        }
+    }
+}
 
 /// Builds one schema with its `$defs`.
 pub(super) struct SchemaBuilder<'d, 'a> {
     document: &'d OpenApiDocument<'a>,
+    direction: Direction,
     /// Names in `$defs` by reference.
     names: HashMap<String, String>,
     taken: HashSet<String>,
@@ -89,9 +110,10 @@ pub(super) struct SchemaBuilder<'d, 'a> {
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// For a schema of this document.
-    pub(super) fn new(document: &'d OpenApiDocument<'a>) -> SchemaBuilder<'d, 'a> {
+    pub(super) fn new(document: &'d OpenApiDocument<'a>, direction: Direction) -> SchemaBuilder<'d, 'a> {
         SchemaBuilder {
             document,
+            direction,
             names: HashMap::new(),
             taken: HashSet::new(),
             open: VecDeque::new(),
@@ -152,6 +174,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         {
             schema = merged;
         }
+        self.require_no_marked(&mut schema);
         let is_nullable = self.document.version == OpenApiVersion::V30
             && schema.get("nullable") == Some(&Value::Bool(true));
         if self.document.version == OpenApiVersion::V30 {
@@ -163,6 +186,11 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             let Some(value) = schema.remove(keyword) else { continue };
             let value = match (kind, value) {
                 (KeywordKind::Plain, Value::String(text)) if keyword == "description" => short(&text).into(),
+                // Its other members name parts of the document.
+                (KeywordKind::Plain, by) if keyword == "discriminator" => {
+                    let Some(Value::String(name)) = by.get("propertyName") else { continue };
+                    json!({ "propertyName": name })
+                }
                 (KeywordKind::Plain, value) => value,
                 (KeywordKind::Schema, value) => self.convert(value, depth + 1),
                 (KeywordKind::Schemas, Value::Array(schemas)) => {
@@ -178,6 +206,17 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             made.insert(keyword.to_owned(), value);
         }
         if is_nullable { nullable(made) } else { Value::Object(made) }
+    }
+
+    /// Removes members from the required ones that a value of this direction need not have.
+    fn require_no_marked(&self, schema: &mut Map<String, Value>) {
+        let Some(Value::Array(mut required)) = schema.remove("required") else { return };
+        let marked = |name: &Value| {
+            let property = schema.get("properties").and_then(|all| all.get(name.as_str()?));
+            property.is_some_and(|property| property.get(self.direction.mark()) == Some(&Value::Bool(true)))
+        };
+        required.retain(|name| !marked(name));
+        schema.insert("required".to_owned(), required.into());
     }
 
     /// The name in `$defs` of a reference's target; `None` when there is no target.
@@ -293,7 +332,7 @@ mod tests {
     fn built(version: &str, schemas: Value) -> (Value, Value) {
         let text = json!({ "openapi": version, "components": { "schemas": schemas } }).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
-        let mut builder = SchemaBuilder::new(&document);
+        let mut builder = SchemaBuilder::new(&document, Direction::Request);
         let schema = builder.schema(document.at("#/components/schemas/s").unwrap());
         (schema, Value::Object(builder.definitions()))
     }
@@ -386,7 +425,7 @@ mod tests {
         let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
         let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
-        let mut builder = SchemaBuilder::new(&document);
+        let mut builder = SchemaBuilder::new(&document, Direction::Request);
         builder.schema(document.at("#/s").unwrap());
         assert_eq!(builder.definitions().len(), MOST_NAMES);
 
