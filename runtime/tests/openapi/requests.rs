@@ -217,3 +217,48 @@ async fn a_secret_among_the_default_arguments_is_sent_and_not_shown() {
     assert!(failure.contains("api_key"), "{failure}");
     runtime.shutdown().await;
 }
+
+#[tokio::test]
+async fn all_operations_are_tools_though_each_refers_to_a_large_part_of_the_document() {
+    const SCHEMAS: usize = 120;
+    const OPERATIONS: usize = 80;
+    let server = HttpServer::new(echo).await;
+    let reference = |at: usize| json!({ "$ref": format!("#/components/schemas/S{}", at % SCHEMAS) });
+    let schema = |at: usize| {
+        let mut properties: serde_json::Map<String, Value> = (0..12)
+            .map(|n| (format!("p{n}"), json!({ "type": "string", "description": "d".repeat(30) })))
+            .collect();
+        properties.insert("next".to_owned(), reference(at + 1));
+        properties.insert("other".to_owned(), reference(at * 7 + 3));
+        json!({ "type": "object", "properties": properties })
+    };
+    let one = |at: usize| {
+        let parameter = parameter("state", "query", json!({ "schema": { "enum": ["open", "closed"] } }));
+        let mut operation = operation(&format!("op{at}"), json!({ "parameters": [parameter] }));
+        operation["responses"]["200"]["content"]["application/json"]["schema"] = reference(0);
+        (format!("/p{at}"), json!({ "get": operation }))
+    };
+    let mut all = document(Value::Object((0..OPERATIONS).map(one).collect()));
+    for at in 0..SCHEMAS {
+        all["components"]["schemas"][format!("S{at}")] = schema(at);
+    }
+    let service = Service::new(&server.url(""), &all, json!({ "include_operations": ["*"] }));
+    let runtime = service.runtime().await;
+    let tools = runtime.servers()[0].tools.clone();
+    assert_eq!(tools.len(), OPERATIONS);
+    assert!(tools.iter().all(|tool| tool.input_schema.to_string().contains("closed")));
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_constraint_that_is_not_understood_refuses_nothing() {
+    let server = HttpServer::new(echo).await;
+    let schema = json!({ "type": "object", "not": { "propertyNames": { "maxLength": 1 } } });
+    let paths = json!({ "/a": { "post": operation("create", body("application/json", schema)) } });
+    let runtime = service(&server.url(""), paths, &["create"]).runtime().await;
+    let outcome =
+        run(&runtime, "(do (println (doc 'obs/create)) (:ok (tool/call 'obs/create {:body {:ab 1}})))").await;
+    assert!(!outcome.prints.join("").contains("nothing"), "{:?}", outcome.prints);
+    assert_eq!(outcome.result.unwrap().text, "true");
+    runtime.shutdown().await;
+}

@@ -6,6 +6,7 @@ use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
 };
 use super::inspect::OpenApiInspectionParts;
+use super::media::{JSON, accept, concrete, is_json};
 use super::name::tool_name;
 use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
 use super::plan::{BODY, PathPart, RequestPlan};
@@ -33,11 +34,13 @@ const MOST_LEFT_OUT: usize = 10;
 /// Length limit of a list of operations in a note, in characters.
 const LONGEST_IDS: usize = 300;
 
-/// Limit of media types in the header `Accept`.
-const MOST_ACCEPTED: usize = 5;
+/// Size limits of the schemas that one refers to: usually, and where the tools would be too large together.
+const MOST_REFERRED: usize = 48 << 10;
+const LEAST_REFERRED: usize = MOST_REFERRED / 64;
 
-/// The media type of JSON.
-pub(super) const JSON: &str = "application/json";
+/// Size limit of all tools together, beyond which their schemas are shortened. A tool list may take ten times as much in
+/// memory.
+const MOST_TOGETHER: usize = 2 << 20;
 
 /// Header parameters that the specification ignores: other parts of the document describe these headers.
 const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
@@ -49,6 +52,8 @@ pub(super) struct Compiled {
     pub(super) plans: BTreeMap<String, RequestPlan>,
     /// The tools as an MCP server would list them. As JSON texts they take much less memory than parsed.
     pub(super) tools: Vec<String>,
+    /// Bytes of these texts.
+    bytes: usize,
     /// Notes to the operator.
     pub(super) notes: Vec<String>,
     /// The operations of the tools, by the tools' names.
@@ -66,36 +71,63 @@ pub(super) struct Compiled {
 /// Compiles the configured operations. The error names everything that is wrong with them.
 pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String> {
     let document = OpenApiDocument::read(text)?;
-    let (operations, unreadable) = document.operations()?;
+    let listed = document.operations()?;
+    let mut most = MOST_REFERRED;
+    loop {
+        document.allow_schemas(most);
+        if let Some(compiled) = compile_once(&document, spec, &listed, most == LEAST_REFERRED)? {
+            return Ok(compiled);
+        }
+        // All tools are worth more than every detail of some.
+        most = (most / 4).max(LEAST_REFERRED);
+    }
+}
+
+/// Compiles the operations with schemas of the allowed size. `None` if the tools are too large together, unless it is
+/// the last try.
+fn compile_once<'a>(
+    document: &OpenApiDocument<'a>,
+    spec: &OpenApiSpec,
+    (operations, unreadable): &(Vec<ListedOperation<'a>>, Vec<String>),
+    is_last: bool,
+) -> Result<Option<Compiled>, String> {
     let mut compiled = Compiled {
         info: document.info.clone(),
         version: document.version.name().to_owned(),
         ..Compiled::default()
     };
-    let choice = choose(&operations, spec);
+    let choice = choose(operations, spec);
+    let is_too_much =
+        |compiled: &Compiled| !is_last && (compiled.bytes > MOST_TOGETHER || document.schemas_are_used_up());
     let mut problems = Vec::new();
     if !choice.missing.is_empty() {
         problems.push(format!("OpenAPI include_operations not found: {}", choice.missing.join(", ")));
         problems.extend(unreadable.iter().cloned());
     }
     if spec.include.iter().any(|word| is_pattern(word)) {
-        compiled.left_out.extend(unreadable);
+        compiled.left_out.extend(unreadable.iter().cloned());
     }
     for entry in choice.by_id {
         let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
-        let compiler = Compiler { document: &document, spec, entry, told };
-        if let Err(problem) = compiled.add(&compiler, &operations) {
+        let compiler = Compiler { document, spec, entry, told };
+        if let Err(problem) = compiled.add(&compiler, operations) {
             problems.push(format!("OpenAPI {problem}"));
+        }
+        if is_too_much(&compiled) {
+            return Ok(None);
         }
     }
     for entry in choice.by_pattern {
         let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
-        let compiler = Compiler { document: &document, spec, entry, told };
+        let compiler = Compiler { document, spec, entry, told };
         let id = &entry.id;
         match entry.method {
             "get" => {
-                if let Err(problem) = compiled.add(&compiler, &operations) {
+                if let Err(problem) = compiled.add(&compiler, operations) {
                     compiled.left_out.push(problem);
+                }
+                if is_too_much(&compiled) {
+                    return Ok(None);
                 }
             }
             method => {
@@ -108,7 +140,7 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
         }
     }
     if problems.is_empty() {
-        return Ok(compiled);
+        return Ok(Some(compiled));
     }
     let more = problems.len().saturating_sub(MOST_PROBLEMS);
     problems.truncate(MOST_PROBLEMS);
@@ -136,7 +168,9 @@ impl Compiled {
         }
         self.names.insert(name.clone(), id.clone());
         self.notes.extend(made.notes);
-        self.tools.push(made.tool.to_string());
+        let tool = made.tool.to_string();
+        self.bytes += tool.len();
+        self.tools.push(tool);
         self.plans.insert(name, made.plan);
         Ok(())
     }
@@ -528,33 +562,4 @@ fn described(schema: Value, description: Option<&str>) -> Value {
         }
         (schema, _) => schema,
     }
-}
-
-/// True for media types with JSON content that a header can name, and for wildcards that JSON is among.
-pub(super) fn is_json(media: &str) -> bool {
-    let is_plain = media.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_named = media == JSON || media.ends_with("+json") || media == "text/json";
-    is_plain && (is_named || is_wildcard(&media))
-}
-
-fn is_wildcard(media: &str) -> bool {
-    matches!(media, "*/*" | "application/*")
-}
-
-/// A media type that a header can name for this one of the document.
-fn concrete(media: &str) -> &str {
-    let media = media.trim();
-    if is_wildcard(media.split(';').next().unwrap_or_default().trim()) { JSON } else { media }
-}
-
-/// The header `Accept` for these media types: JSON is always among them.
-fn accept(mut media: Vec<String>) -> String {
-    media.truncate(MOST_ACCEPTED);
-    if media.is_empty() {
-        media.push(JSON.to_owned());
-    } else if !media.iter().any(|known| known == JSON) {
-        media.push(format!("{JSON};q=0.9"));
-    }
-    media.join(", ")
 }

@@ -1,7 +1,8 @@
 //! Connects to an OpenAPI service: compiles its document to tools, and sends an HTTP request for each call of a tool.
 
-use super::compile::{JSON, compile, is_json};
+use super::compile::compile;
 use super::load::load;
+use super::media::{JSON, is_json};
 use super::plan::RequestPlan;
 use super::service::{Exchange, OpenApiService};
 use super::spec::OpenApiSpec;

@@ -41,6 +41,8 @@ pub(super) struct OpenApiDocument<'a> {
     walk: Cell<usize>,
     /// Bytes of schemas that may still be read.
     pub(super) schemas: Cell<usize>,
+    /// Size limit of the schemas that one refers to.
+    pub(super) referred: Cell<usize>,
     pub(super) version: OpenApiVersion,
     /// Title and version of the document.
     pub(super) info: String,
@@ -196,8 +198,19 @@ impl<'a> OpenApiDocument<'a> {
         let (title, own) = (of_info("title").unwrap_or_default(), of_info("version").unwrap_or_default());
         let info = excerpt(format!("{title} {own}").trim(), LONGEST_INFO);
         let walk = text.len().saturating_mul(MOST_WALKED.0).max(MOST_WALKED.1).into();
-        let schemas = MOST_SCHEMAS.into();
-        Ok(OpenApiDocument { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
+        let (kept, schemas, referred) = (RefCell::default(), Cell::default(), Cell::default());
+        Ok(OpenApiDocument { root: Rc::new(root), kept, walk, schemas, referred, version, info })
+    }
+
+    /// Allows schemas to be read anew, each with this many bytes of schemas that it refers to.
+    pub(super) fn allow_schemas(&self, referred: usize) {
+        self.schemas.set(MOST_SCHEMAS);
+        self.referred.set(referred);
+    }
+
+    /// Whether later schemas accept anything, because so many were read.
+    pub(super) fn schemas_are_used_up(&self) -> bool {
+        self.schemas.get() == 0
     }
 
     /// Every operation, and why others cannot be read.
@@ -207,7 +220,7 @@ impl<'a> OpenApiDocument<'a> {
         let (mut operations, mut unreadable) = (Vec::new(), Vec::new());
         // Other keys are extensions: every path begins with a slash.
         for (path, item) in paths.into_iter().filter(|(path, _)| path.starts_with('/')) {
-            let read = self.resolve(item).and_then(|item| Ok((item, decoded::<Members<'a>>(item, &path)?)));
+            let read = self.resolve(item).and_then(|item| Ok((item, decoded::<Members<'a>>(item, "they")?)));
             let (item, members) = match read {
                 Ok(read) => read,
                 Err(problem) => {

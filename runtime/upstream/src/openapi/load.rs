@@ -1,6 +1,6 @@
 //! Loads an OpenAPI document from a file or an address, and converts YAML to JSON.
 
-use super::compile::JSON;
+use super::media::JSON;
 use super::service::{Exchange, OpenApiService};
 use super::spec::SchemaSource;
 use crate::UpstreamFault;

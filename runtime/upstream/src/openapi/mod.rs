@@ -6,6 +6,7 @@
 //! - [`document`]: the document, borrowed from its text: references in it, its operations. [`load`]: its bytes.
 //! - [`compile`]: from an operation to a tool and a [`plan`] of its requests. [`argument`]: arguments as text,
 //!   [`parameter`]: as parts of an address. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
+//!   [`media`]: media types of bodies and results.
 
 mod argument;
 mod choose;
@@ -14,6 +15,7 @@ mod connection;
 mod document;
 mod inspect;
 mod load;
+mod media;
 mod name;
 mod parameter;
 mod plan;

@@ -11,9 +11,6 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Size limit of the schemas that one refers to.
-const MOST_REFERRED: usize = 48 << 10;
-
 /// Limit of bytes of the document that are read for one tool: references may multiply them.
 const MOST_READ: usize = 512 << 10;
 
@@ -130,7 +127,11 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// Parses a part of the document, unless the limit was reached.
     fn read<T: DeserializeOwned>(&self, raw: &RawValue) -> Option<T> {
         for left in [&self.left, &self.document.schemas] {
-            left.set(left.get().checked_sub(raw.get().len())?);
+            let Some(rest) = left.get().checked_sub(raw.get().len()) else {
+                left.set(0);
+                return None;
+            };
+            left.set(rest);
         }
         serde_json::from_str(raw.get()).ok()
     }
@@ -141,7 +142,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         let mut bytes = 0;
         while let Some(reference) = self.open.pop_front() {
             let schema = match self.document.at(&reference) {
-                Ok(raw) if bytes < MOST_REFERRED => self.schema(raw),
+                Ok(raw) if bytes < self.document.referred.get() => self.schema(raw),
                 Ok(_) | Err(_) => Value::Object(Map::new()),
             };
             bytes += schema.to_string().len();
@@ -192,6 +193,8 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
                     json!({ "propertyName": name })
                 }
                 (KeywordKind::Plain, value) => value,
+                // It would refuse what the document accepts.
+                (_, value) if keyword == "not" && !is_whole(&value) => continue,
                 (KeywordKind::Schema, value) => self.convert(value, depth + 1),
                 (KeywordKind::Schemas, Value::Array(schemas)) => {
                     schemas.into_iter().map(|schema| self.convert(schema, depth + 1)).collect()
@@ -288,6 +291,38 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     }
 }
 
+/// Keywords that are dropped and do not constrain values; those of references are in the schemas that they lead to.
+const UNCONSTRAINING: [&str; 10] = [
+    "$ref",
+    "$comment",
+    "title",
+    "example",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "externalDocs",
+    "xml",
+];
+
+/// True when no constraint of the schema is dropped.
+fn is_whole(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return true };
+    members.iter().all(|(word, value)| {
+        let kind = KEYWORDS.iter().find(|(known, _)| known == word).map(|(_, kind)| *kind);
+        match (kind, value) {
+            (None, _) => UNCONSTRAINING.contains(&word.as_str()) || word.starts_with("x-"),
+            (Some(KeywordKind::Plain), _) => true,
+            (Some(KeywordKind::Schema), value) => is_whole(value),
+            (Some(KeywordKind::Schemas | KeywordKind::Named), Value::Array(parts)) => {
+                parts.iter().all(is_whole)
+            }
+            (Some(_), Value::Object(parts)) => parts.values().all(is_whole),
+            (Some(_), _) => true,
+        }
+    })
+}
+
 /// `minimum` and `exclusiveMinimum: true` of 3.0 become one keyword.
 fn bound(schema: &mut Map<String, Value>, plain: &str, exclusive: &str) {
     match schema.get(exclusive) {
@@ -328,10 +363,13 @@ pub(super) fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const MOST_REFERRED: usize = 48 << 10;
+
     /// The schema `s` of a document, and its definitions.
     fn built(version: &str, schemas: Value) -> (Value, Value) {
         let text = json!({ "openapi": version, "components": { "schemas": schemas } }).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
+        document.allow_schemas(MOST_REFERRED);
         let mut builder = SchemaBuilder::new(&document, Direction::Request);
         let schema = builder.schema(document.at("#/components/schemas/s").unwrap());
         (schema, Value::Object(builder.definitions()))
@@ -425,6 +463,7 @@ mod tests {
         let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
         let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
+        document.allow_schemas(MOST_REFERRED);
         let mut builder = SchemaBuilder::new(&document, Direction::Request);
         builder.schema(document.at("#/s").unwrap());
         assert_eq!(builder.definitions().len(), MOST_NAMES);
