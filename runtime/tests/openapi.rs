@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
+mod requests;
+
 use crate::common;
 use common::http::{Got, HttpServer, Reply, Step};
 use common::programs::{failure, run, runtime_of, value};

@@ -30,7 +30,7 @@ def call(name, arguments):
     if name == "between":
         return {"content": [], "structuredContent": {"result": json.dumps(arguments, sort_keys=True)}}
     if name == "text":
-        return {"content": [{"type": "text", "text": arguments["text"]}]}
+        return {"content": [{"type": "text", "text": arguments["text"] * arguments.get("times", 1)}]}
     return {"content": [{"type": "text", "text": json.dumps({"call": calls[name]})}]}
 
 

@@ -145,6 +145,9 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
             let description = style.dim(&description);
             report.push_str(&format!("  {name} {signature} {description}\n"));
         }
+        for note in &server.notes {
+            report.push_str(&format!("  note: {}\n", visible_line(note)));
+        }
     }
     report
 }
@@ -167,6 +170,7 @@ fn json_report(servers: &[ServerStatus]) -> Value {
                 "name": server.name, "description": server.description, "state": server.state.name(),
                 "error": server.error, "start_ms": server.start_duration.map(millis),
                 "server_info": server.server_info, "protocol": server.protocol, "tools": tools,
+                "notes": server.notes,
             })
         })
         .collect();

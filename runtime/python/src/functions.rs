@@ -6,6 +6,7 @@ use ptc_calls::tools::text::one_line;
 use ptc_calls::tools::visible::literal;
 use ptc_calls::tools::{Catalog, PythonSignature, UpstreamTool, python_name, qualified_name};
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,6 +95,14 @@ impl Function {
             |plain: &&str| python_name(plain) == name && self.params.iter().any(|param| param == plain);
         let is_theirs = self.params.iter().any(|param| param == name);
         name.strip_suffix('_').filter(is_ours).filter(|_| !is_theirs).unwrap_or(name)
+    }
+
+    /// Whether the tool declares an argument that a script calls so, or says that it takes others, too.
+    pub fn takes(&self, name: &str) -> bool {
+        let meant = self.meant(name);
+        let schema = &self.tool.input_schema;
+        let others = matches!(schema["additionalProperties"], Value::Bool(true) | Value::Object(_));
+        self.params.iter().any(|param| param == meant) || others || schema["patternProperties"].is_object()
     }
 }
 

@@ -128,7 +128,7 @@ impl Host {
         message
     }
 
-    /// The arguments under the names that the tool has for them, and the names that it does not have.
+    /// The arguments under the names that the tool has for them, and the names that it does not take.
     fn named(&self, function: &str, arguments: String) -> Result<(String, Vec<String>), String> {
         let Some(known) = self.functions.get(function) else { return Ok((arguments, Vec::new())) };
         let given = match serde_json::from_str::<FewArguments<'_>>(&arguments) {
@@ -144,7 +144,7 @@ impl Host {
             room = room.saturating_sub(name.len());
             fits
         };
-        let unknown = given.keys().filter(|name| !known.params.contains(*name));
+        let unknown = given.keys().filter(|name| !known.takes(name));
         let unknown: Vec<String> = unknown.take_while(&mut fits).cloned().collect();
         if given.keys().all(|name| known.meant(name) == name) {
             return Ok((arguments, unknown));

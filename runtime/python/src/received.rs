@@ -39,15 +39,15 @@ impl ReceivedOutput {
         self.streams.locked()
     }
 
-    /// Appends text to a stream.
-    pub(crate) fn add(&self, output: Output, text: &str) {
+    /// Appends text to a stream; `cut` says that the process has truncated it there.
+    pub(crate) fn add(&self, output: Output, text: &str, cut: bool) {
         let stream = &mut self.streams()[output as usize];
         if stream.cut {
             return;
         }
         let fits = text.floor_char_boundary(self.limit.saturating_sub(stream.text.len()));
         stream.text.push_str(&text[..fits]);
-        stream.cut = fits < text.len();
+        stream.cut = cut || fits < text.len();
     }
 
     /// Marks a stream as truncated by the process.
@@ -73,11 +73,12 @@ mod tests {
     #[test]
     fn streams_are_bounded_and_apart() {
         let heard = ReceivedOutput::new(4);
-        heard.add(Output::Stdout, "a\n");
-        heard.add(Output::Stdout, "b\u{e4}\n");
-        heard.add(Output::Stdout, "c");
-        heard.add(Output::Stderr, "w\n");
+        heard.add(Output::Stdout, "a\n", false);
+        heard.add(Output::Stdout, "b\u{e4}\n", false);
+        heard.add(Output::Stdout, "c", false);
+        heard.add(Output::Stderr, "w\n", false);
+        heard.add(Output::Stderr, "x", true);
         assert_eq!(heard.lines(Output::Stdout), ["a", "b", "... (truncated)"]);
-        assert_eq!(heard.lines(Output::Stderr), ["w"]);
+        assert_eq!(heard.lines(Output::Stderr), ["w", "x", "... (truncated)"]);
     }
 }

@@ -4,7 +4,9 @@
 mod endings;
 mod held;
 mod hostile_lines;
+mod loops;
 mod memory;
+mod replies;
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
 use ptc_tests::scripts::{

@@ -207,3 +207,29 @@ fn it_goes_with_its_session() {
         eventually("the results are gone", || kept_results(server.id()) == 0);
     }
 }
+
+#[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
+fn a_large_result_of_several_blocks_is_stored_with_all_of_them() {
+    for engine in engines() {
+        let mut server = server(engine, Upstreams::probe(), &[]);
+        let start = "text = {'type': 'text', 'text': 'caption'}\nlong = {'type': 'text', 'text': 'y' * 3000000}\n\
+                     image = {'type': 'image', 'data': 'aGkh' * 700000, 'mimeType': 'image/png'}\nasync def call(*blocks):\n    \
+                     return await mcp__probe__echo(result={'content': blocks}, on_large='spill')\n";
+        for (code, want) in [
+            (
+                "r = await call(text, image)\nprint(await r.json_path('$[*].type'), await r.json_path('$[0].text'), r.bytes > 2800000)",
+                "['text', 'image'] caption True\n",
+            ),
+            ("r = await call(image)\nprint(await r.json_path('$[*].mimeType'))", "['image/png']\n"),
+            (
+                "r = await call(text, long)\nprint(r.bytes > 3000000, await r.json_path('$[0].text'))",
+                "True caption\n",
+            ),
+            // One text is itself.
+            ("r = await call(long)\nprint(r.bytes, r.preview[:3])", "3000000 yyy\n"),
+        ] {
+            assert_eq!(printed(&mut server, &format!("{start}{code}")), want, "{engine}: {code}");
+        }
+    }
+}

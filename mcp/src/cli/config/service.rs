@@ -76,7 +76,14 @@ impl ServiceToAdd<'_> {
         }
         entry.insert("schema_max_bytes".into(), DOCUMENT_BYTES.into());
         entry.insert("include_operations".into(), json!(include));
-        Ok(lines(&inspected))
+        let mut lines = lines(&inspected);
+        if let (None, Some(server)) = (&base_url, &inspected.elsewhere) {
+            let server = one_line(server, LINE);
+            lines.push(format!(
+                "the document names the server {server}, which is not at {base}; --base-url takes another address"
+            ));
+        }
+        Ok(lines)
     }
 }
 

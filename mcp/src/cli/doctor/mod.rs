@@ -271,6 +271,10 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             count => Finding::ok("tools", count.to_string()),
         });
         findings.extend(status.notes.iter().map(|note| {
+            // What a pattern leaves out is no fault of the server.
+            if note.starts_with("include_operations") {
+                return Finding::ok("tools", note);
+            }
             let remedy = match note.starts_with("tools.") {
                 true => "correct the name, or leave it out",
                 false => "the server lists its tools wrongly: update it, or report it to its authors",

@@ -7,7 +7,9 @@ use super::error::THROUGH_PROXY;
 use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
 use h2::Reason;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use hyper::{Method, StatusCode, Uri};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpInfo;
@@ -52,6 +54,8 @@ pub struct HttpClient {
     idle: Option<Duration>,
     /// Redirects to another origin are an error.
     stays: bool,
+    /// 302 and 303 name the place of a result (see [`HttpClient::finding_results`]).
+    finds_results: bool,
 }
 
 type Connections = Decompression<legacy::Client<Connector, Payload>>;
@@ -81,19 +85,25 @@ impl HttpClient {
         let patience = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let connector = Connector::new(&options.tls, options.proxy.as_ref(), patience)?;
         let client = connections(connector.clone());
-        Ok(HttpClient { client, connector, idle: options.idle_timeout, stays: false })
+        Ok(HttpClient { client, connector, idle: options.idle_timeout, stays: false, finds_results: false })
     }
 
     /// A client for addresses that a server of this class has named, instead of a person: it goes only where the server
     /// may lead (see `address`), and follows no redirect to another origin. It has connections of its own.
     pub fn led_by(&self, from: AddressClass) -> HttpClient {
         let connector = self.connector.behind(from);
-        HttpClient { client: connections(connector.clone()), connector, idle: self.idle, stays: true }
+        HttpClient { client: connections(connector.clone()), connector, stays: true, ..self.clone() }
     }
 
     /// The same client, but it follows no redirect to another origin.
     pub fn within_origin(&self) -> HttpClient {
         HttpClient { stays: true, ..self.clone() }
+    }
+
+    /// The same client for a service that answers 302 and 303 when it has done what it was asked for, and names the place
+    /// of the result: a GET goes there, so nothing is done twice.
+    pub fn finding_results(&self) -> HttpClient {
+        HttpClient { finds_results: true, ..self.clone() }
     }
 
     /// Fails if requests to this address are not allowed (see [`HttpClient::led_by`]).
@@ -106,7 +116,7 @@ impl HttpClient {
     /// Sends a request and waits for the headers of its answer, of whatever status. `headers` are all but those that
     /// say how long the body is. Dropping the future gives the request up.
     ///
-    /// Redirects keep method and body. They are followed within their origin; a GET is also followed elsewhere, but
+    /// Redirects keep method and body (see also [`HttpClient::finding_results`]). They are followed within their origin; a GET is also followed elsewhere, but
     /// without the headers that are secret, never from https to http, and never from a public address into a network that
     /// is not (see `address`).
     pub async fn send(
@@ -117,6 +127,7 @@ impl HttpClient {
         body: Option<Payload>,
     ) -> Result<Response, NetError> {
         let (mut url, mut sent, mut client) = (url.clone(), headers.map(), self.client.clone());
+        let (mut method, mut headers, mut body) = (method, headers.clone(), body);
         for _ in 0..=REDIRECTS {
             let place = place(&url);
             let to: Uri = url.as_str().parse().map_err(|_| {
@@ -137,6 +148,11 @@ impl HttpClient {
                     Err(error) => return Err(self.failed(&error, &url, &place)),
                 }
             };
+            if self.finds_results && names_result(response.status(), &method) {
+                (method, body) = (Method::GET, None);
+                headers.remove(CONTENT_TYPE);
+                sent = headers.map();
+            }
             let Some(next) = target(&response, &url, &method)? else {
                 let class = self.class(&response, &url);
                 return Ok(Response::new(response, url, class, place, self.idle));
@@ -197,6 +213,16 @@ fn is_refused(error: &legacy::Error) -> bool {
         source = cause.source();
     }
     false
+}
+
+/// Whether a response to this method says that the work is done, and where its result is. A request that may be made
+/// again without harm goes on after 302 as it is.
+fn names_result(status: StatusCode, method: &Method) -> bool {
+    match status {
+        StatusCode::SEE_OTHER => *method != Method::HEAD,
+        StatusCode::FOUND => matches!(*method, Method::POST | Method::PATCH),
+        _ => false,
+    }
 }
 
 /// The target of a redirect.

@@ -63,6 +63,11 @@ impl Headers {
         Ok(())
     }
 
+    /// Removes one.
+    pub(super) fn remove(&mut self, name: HeaderName) {
+        self.0.remove(name);
+    }
+
     /// True when there is one of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)

@@ -259,8 +259,8 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                             discovery_bytes += reply.len();
                             unread.extend_from_slice(reply.as_bytes());
                         }
-                        Ok(Line { printed: Some(text), .. }) => host.received.add(Output::Stdout, &text),
-                        Ok(Line { warned: Some(text), .. }) => host.received.add(Output::Stderr, &text),
+                        Ok(Line { printed: Some(text), cut, .. }) => host.received.add(Output::Stdout, &text, cut),
+                        Ok(Line { warned: Some(text), cut, .. }) => host.received.add(Output::Stderr, &text, cut),
                         Ok(Line { output: Some(text), cut, notes, .. }) => {
                             return Served { end: ScriptEnd::Printed(ScriptOutput { text, cut, notes }), in_step };
                         }

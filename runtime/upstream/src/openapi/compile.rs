@@ -1,18 +1,20 @@
 //! Compiles the chosen operations of an OpenAPI document to tools, each with a plan of its HTTP request. It reports
 //! together all operations that cannot be called.
 
-use super::choose::choose;
+use super::choose::{choose, is_pattern};
 use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
 };
 use super::inspect::OpenApiInspectionParts;
+use super::media::{JSON, accept, concrete, is_json};
 use super::name::tool_name;
 use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
 use super::plan::{BODY, PathPart, RequestPlan};
-use super::schema::{SchemaBuilder, short};
+use super::schema::{Direction, SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use ptc_base::net::{Method, Url, excerpt};
-use serde_json::value::RawValue;
+use ptc_base::secrets::names;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,6 +24,23 @@ const MOST_PROBLEMS: usize = 20;
 
 /// Length limit of the report, in characters.
 const LONGEST_PROBLEMS: usize = 8_000;
+
+/// The beginning of a note about an operation that is left out.
+pub(super) const LEFT_OUT: &str = "include_operations leaves out ";
+
+/// Limit of notes about operations that are left out, each with its reason.
+const MOST_LEFT_OUT: usize = 10;
+
+/// Length limit of a list of operations in a note, in characters.
+const LONGEST_IDS: usize = 300;
+
+/// Size limits of the schemas that one refers to: usually, and where the tools would be too large together.
+const MOST_REFERRED: usize = 48 << 10;
+const LEAST_REFERRED: usize = MOST_REFERRED / 64;
+
+/// Size limit of all tools together, beyond which their schemas are shortened. A tool list may take ten times as much in
+/// memory.
+const MOST_TOGETHER: usize = 2 << 20;
 
 /// Header parameters that the specification ignores: other parts of the document describe these headers.
 const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
@@ -33,12 +52,16 @@ pub(super) struct Compiled {
     pub(super) plans: BTreeMap<String, RequestPlan>,
     /// The tools as an MCP server would list them. As JSON texts they take much less memory than parsed.
     pub(super) tools: Vec<String>,
+    /// Bytes of these texts.
+    bytes: usize,
     /// Notes to the operator.
     pub(super) notes: Vec<String>,
     /// The operations of the tools, by the tools' names.
     names: BTreeMap<String, String>,
     /// Operations that only a pattern names, and why each of them is no tool.
     pub(super) left_out: Vec<String>,
+    /// Those of them that may change something.
+    with_effects: Vec<String>,
     /// Title and version in the document.
     pub(super) info: String,
     /// The version of the specification.
@@ -48,42 +71,76 @@ pub(super) struct Compiled {
 /// Compiles the configured operations. The error names everything that is wrong with them.
 pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String> {
     let document = OpenApiDocument::read(text)?;
-    let operations = document.operations()?;
+    let listed = document.operations()?;
+    let mut most = MOST_REFERRED;
+    loop {
+        document.allow_schemas(most);
+        if let Some(compiled) = compile_once(&document, spec, &listed, most == LEAST_REFERRED)? {
+            return Ok(compiled);
+        }
+        // All tools are worth more than every detail of some.
+        most = (most / 4).max(LEAST_REFERRED);
+    }
+}
+
+/// Compiles the operations with schemas of the allowed size. `None` if the tools are too large together, unless it is
+/// the last try.
+fn compile_once<'a>(
+    document: &OpenApiDocument<'a>,
+    spec: &OpenApiSpec,
+    (operations, unreadable): &(Vec<ListedOperation<'a>>, Vec<String>),
+    is_last: bool,
+) -> Result<Option<Compiled>, String> {
     let mut compiled = Compiled {
         info: document.info.clone(),
         version: document.version.name().to_owned(),
         ..Compiled::default()
     };
-    let choice = choose(&operations, spec);
+    let choice = choose(operations, spec);
+    let is_too_much =
+        |compiled: &Compiled| !is_last && (compiled.bytes > MOST_TOGETHER || document.schemas_are_used_up());
     let mut problems = Vec::new();
     if !choice.missing.is_empty() {
         problems.push(format!("OpenAPI include_operations not found: {}", choice.missing.join(", ")));
+        problems.extend(unreadable.iter().cloned());
+    }
+    if spec.include.iter().any(|word| is_pattern(word)) {
+        compiled.left_out.extend(unreadable.iter().cloned());
     }
     for entry in choice.by_id {
         let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
-        let compiler = Compiler { document: &document, spec, entry, told };
-        if let Err(problem) = compiled.add(&compiler, &operations) {
+        let compiler = Compiler { document, spec, entry, told };
+        if let Err(problem) = compiled.add(&compiler, operations) {
             problems.push(format!("OpenAPI {problem}"));
+        }
+        if is_too_much(&compiled) {
+            return Ok(None);
         }
     }
     for entry in choice.by_pattern {
         let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
-        let compiler = Compiler { document: &document, spec, entry, told };
+        let compiler = Compiler { document, spec, entry, told };
         let id = &entry.id;
         match entry.method {
             "get" => {
-                if let Err(problem) = compiled.add(&compiler, &operations) {
+                if let Err(problem) = compiled.add(&compiler, operations) {
                     compiled.left_out.push(problem);
                 }
+                if is_too_much(&compiled) {
+                    return Ok(None);
+                }
             }
-            method => compiled.left_out.push(format!(
-                "operation {id} may change something ({}): allow_operations_with_effects takes it",
-                method.to_ascii_uppercase()
-            )),
+            method => {
+                compiled.with_effects.push(id.clone());
+                compiled.left_out.push(format!(
+                    "operation {id} may change something ({}): allow_operations_with_effects takes it",
+                    method.to_ascii_uppercase()
+                ));
+            }
         }
     }
     if problems.is_empty() {
-        return Ok(compiled);
+        return Ok(Some(compiled));
     }
     let more = problems.len().saturating_sub(MOST_PROBLEMS);
     problems.truncate(MOST_PROBLEMS);
@@ -111,9 +168,31 @@ impl Compiled {
         }
         self.names.insert(name.clone(), id.clone());
         self.notes.extend(made.notes);
-        self.tools.push(made.tool.to_string());
+        let tool = made.tool.to_string();
+        self.bytes += tool.len();
+        self.tools.push(tool);
         self.plans.insert(name, made.plan);
         Ok(())
+    }
+
+    /// Notes to the operator about the operations that are left out: the first ones with their reasons, and those that
+    /// may change something in one note.
+    pub(super) fn notes_of_left_out(&self) -> Vec<String> {
+        let is_odd = |reason: &&String| !reason.contains("allow_operations_with_effects takes it");
+        let odd: Vec<&String> = self.left_out.iter().filter(is_odd).collect();
+        let mut notes: Vec<String> =
+            odd.iter().take(MOST_LEFT_OUT).map(|why| format!("{LEFT_OUT}{why}")).collect();
+        if odd.len() > MOST_LEFT_OUT {
+            notes.push(format!("{LEFT_OUT}{} more operations", odd.len() - MOST_LEFT_OUT));
+        }
+        if !self.with_effects.is_empty() {
+            let ids = excerpt(&self.with_effects.join(", "), LONGEST_IDS);
+            let count = self.with_effects.len();
+            notes.push(format!(
+                "{LEFT_OUT}{count} operations that may change something, unless allow_operations_with_effects names them: {ids}"
+            ));
+        }
+        notes
     }
 
     /// What an inspection shows.
@@ -151,7 +230,7 @@ impl<'a> Compiler<'_, 'a> {
         let operation: Operation<'a> = decoded(self.entry.operation, "as it is written")?;
         let item: PathItem<'a> = decoded(self.entry.item, "its path")?;
         let method = self.method()?;
-        self.check_servers(operation.servers.or(item.servers))?;
+        let base_path = self.base_path(operation.servers.or(item.servers))?;
         let written = self.told.name.as_ref().or(operation.ptc_name.as_ref()).unwrap_or(id);
         let name = tool_name(written);
         if name.is_empty() {
@@ -159,13 +238,18 @@ impl<'a> Compiler<'_, 'a> {
                 "has an id without a letter or digit; give it a name in operation_overrides".to_owned()
             );
         }
-        let schemas = SchemaBuilder::new(self.document);
+        let schemas = SchemaBuilder::new(self.document, Direction::Request);
         let mut input = ToolArguments { schemas, properties: Map::new(), required: Vec::new() };
         let (mut in_path, query) = self.parameters(&item, &operation, &mut input)?;
         let path = parts(path, &mut in_path)?;
-        let has_body = self.body(&operation, &method, &mut input)?;
+        let body = self.body(&operation, &method, &mut input)?;
         let defaults = self.defaults(&operation, &mut input)?;
-        let output = self.output(&operation)?;
+        let shown: Map<String, Value> = defaults
+            .iter()
+            .filter(|(name, value)| !is_secret(name, value))
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect();
+        let (output, accept) = self.output(&operation)?;
         let writes = method != Method::GET || self.spec.with_effects.contains(id);
         let notes = operation.deprecated.then(|| format!("OpenAPI operation {id} is deprecated"));
         let description = self.told.description.clone().or(operation.description).or(operation.summary);
@@ -180,9 +264,12 @@ impl<'a> Compiler<'_, 'a> {
                 json!({ "readOnlyHint": true })
             },
             "_meta": { "_ptc": { "transport": "openapi", "operationId": id, "method": method.as_str(),
-                "path": self.entry.path, "defaultArgs": defaults } },
+                "path": self.entry.path, "defaultArgs": shown } },
         });
-        let plan = RequestPlan { method, path, query, has_body, defaults };
+        let written = |(name, value): (String, Value)| Ok((name, to_raw_value(&value)?));
+        let defaults: Result<_, serde_json::Error> = defaults.into_iter().map(written).collect();
+        let defaults = defaults.map_err(|error| error.to_string())?;
+        let plan = RequestPlan { method, path, query, base_path, body, accept, defaults };
         Ok(Made { name, tool, plan, notes: notes.into_iter().collect() })
     }
 
@@ -202,15 +289,16 @@ impl<'a> Compiler<'_, 'a> {
         }
     }
 
-    /// An operation may name servers of its own; they have to equal the configured one.
-    fn check_servers(&self, servers: Option<&'a RawValue>) -> Result<(), String> {
+    /// An operation may name servers of its own: the first one at the origin of the configured address has its path.
+    fn base_path(&self, servers: Option<&'a RawValue>) -> Result<Option<String>, String> {
         let base = &self.spec.base_url;
         let servers = servers.map(OpenApiDocument::servers).unwrap_or_default();
-        let is_elsewhere =
-            |server: &&String| base.join(server).map_or(true, |url: Url| url.origin() != base.origin());
-        match servers.iter().find(is_elsewhere) {
-            None => Ok(()),
-            Some(server) => Err(format!("is served at {server}, which is another origin than base_url")),
+        let Some(first) = servers.first() else { return Ok(None) };
+        let is_here = |url: &Url| url.origin() == base.origin() && url.query().is_none();
+        let here = servers.iter().filter_map(|server| base.join(server).ok()).find(is_here);
+        match here {
+            Some(url) => Ok(Some(url.path().to_owned())),
+            None => Err(format!("is served at {first}, which is another origin than base_url")),
         }
     }
 
@@ -284,19 +372,21 @@ impl<'a> Compiler<'_, 'a> {
         Ok(Parameter { name: name.clone(), style, explode, allow_reserved: raw.allow_reserved })
     }
 
-    /// True when the operation takes a JSON body.
+    /// The media type of the JSON body, if the operation takes one.
     fn body(
         &self,
         operation: &Operation<'a>,
         method: &Method,
         input: &mut ToolArguments<'_, 'a>,
-    ) -> Result<bool, String> {
-        let Some(raw) = operation.request_body else { return Ok(false) };
+    ) -> Result<Option<String>, String> {
+        let Some(raw) = operation.request_body else { return Ok(None) };
         if *method == Method::GET {
             return Err("has a request body, which GET cannot have here".to_owned());
         }
         let body: BodyOrResponse<'a> = decoded(self.document.resolve(raw)?, "its request body")?;
-        let Some((_, media)) = body.content.iter().find(|(media, _)| is_json(media)) else {
+        let plain = body.content.iter().find(|(media, _)| media.as_ref() == JSON);
+        let Some((kind, media)) = plain.or_else(|| body.content.iter().find(|(media, _)| is_json(media)))
+        else {
             let media: Vec<&str> = body.content.keys().map(|media| &**media).collect();
             return Err(format!("has a request body of {}; only JSON can be sent", media.join(", ")));
         };
@@ -309,9 +399,10 @@ impl<'a> Compiler<'_, 'a> {
         if body.required {
             input.required.push(BODY.to_owned());
         }
-        Ok(true)
+        Ok(Some(concrete(kind).to_owned()))
     }
 
+    /// Default arguments. One with the name of a secret is no argument of the tool: callers neither see nor set it.
     fn defaults(
         &self,
         operation: &Operation<'a>,
@@ -331,7 +422,9 @@ impl<'a> Compiler<'_, 'a> {
                     known.join(", ")
                 ));
             };
-            if let Value::Object(property) = property {
+            if is_secret(name, value) {
+                input.properties.shift_remove(name);
+            } else if let Value::Object(property) = property {
                 property.insert("default".to_owned(), value.clone());
             }
             input.required.retain(|required| required != name);
@@ -339,8 +432,8 @@ impl<'a> Compiler<'_, 'a> {
         Ok(defaults)
     }
 
-    /// The schema of a call's result.
-    fn output(&self, operation: &Operation<'a>) -> Result<Value, String> {
+    /// The schema of a call's result, and its media types for the header `Accept`.
+    fn output(&self, operation: &Operation<'a>) -> Result<(Value, String), String> {
         // Sorted: `200` before `201` before `2XX` before `default`.
         let is_success = |status: &str| status.starts_with('2') || status == "default";
         let mut responses: Vec<(&Cow<'a, str>, &'a RawValue)> =
@@ -352,22 +445,33 @@ impl<'a> Compiler<'_, 'a> {
         if responses.is_empty() {
             return Err("has no 2xx response".to_owned());
         }
-        let mut others: Vec<String> = Vec::new();
+        let (mut accepted, mut others): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut found = None;
         for (status, raw) in responses {
             let response: BodyOrResponse<'a> = decoded(self.document.resolve(raw)?, status)?;
-            let Some(media) = response.content.iter().find(|(media, _)| is_json(media)) else {
-                others.extend(response.content.into_keys().map(Cow::into_owned));
-                continue;
-            };
-            let MediaType { schema } = decoded(media.1, status)?;
-            let Some(schema) = schema else { return Ok(json!({})) };
-            let mut schemas = SchemaBuilder::new(self.document);
-            let made = schemas.schema(schema);
-            return Ok(with_definitions(made, schemas.definitions()));
+            for (kind, media) in response.content {
+                if !is_json(&kind) {
+                    others.push(kind.into_owned());
+                    continue;
+                }
+                if !accepted.iter().any(|known| known == concrete(&kind)) {
+                    accepted.push(concrete(&kind).to_owned());
+                }
+                if found.is_none() {
+                    found = Some(decoded::<MediaType<'a>>(media, status)?.schema);
+                }
+            }
         }
-        match others.is_empty() {
-            true => Ok(json!({ "type": "null" })),
-            false => Err(format!(
+        let accept = accept(accepted);
+        match found {
+            Some(None) => Ok((json!({}), accept)),
+            Some(Some(schema)) => {
+                let mut schemas = SchemaBuilder::new(self.document, Direction::Response);
+                let made = schemas.schema(schema);
+                Ok((with_definitions(made, schemas.definitions()), accept))
+            }
+            None if others.is_empty() => Ok((json!({ "type": "null" }), accept)),
+            None => Err(format!(
                 "has no JSON 2xx response; v1 supports JSON responses only, and it gives {}",
                 others.join(", ")
             )),
@@ -401,6 +505,11 @@ impl<'a> ToolArguments<'_, 'a> {
             "additionalProperties": false });
         with_definitions(schema, schemas.definitions())
     }
+}
+
+/// True for a text under the name of a secret.
+fn is_secret(name: &str, value: &Value) -> bool {
+    value.is_string() && names::is_secret(name)
 }
 
 /// The path with its parameters in place.
@@ -453,10 +562,4 @@ fn described(schema: Value, description: Option<&str>) -> Value {
         }
         (schema, _) => schema,
     }
-}
-
-/// True for media types with JSON content, and for wildcards.
-pub(super) fn is_json(media: &str) -> bool {
-    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    media == "application/json" || media.ends_with("+json") || media == "text/json" || media.ends_with("/*")
 }

@@ -1,7 +1,8 @@
 //! Connects to an OpenAPI service: compiles its document to tools, and sends an HTTP request for each call of a tool.
 
-use super::compile::{compile, is_json};
+use super::compile::compile;
 use super::load::load;
+use super::media::{JSON, is_json};
 use super::plan::RequestPlan;
 use super::service::{Exchange, OpenApiService};
 use super::spec::OpenApiSpec;
@@ -93,7 +94,9 @@ impl Connection for OpenApiConnection {
         let compiled = compiled
             .unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
+        let left_out = compiled.notes_of_left_out();
         let mut listed = listing::read(compiled.tools, &self.secrets).await?;
+        listed.notes.extend(left_out);
         for left_out in &compiled.left_out {
             tracing::debug!("left out: {left_out}");
         }
@@ -113,7 +116,9 @@ impl Connection for OpenApiConnection {
         };
         let message =
             plan.message(&self.service.spec.base_url, arguments.as_str()).map_err(UpstreamFault::Protocol)?;
-        let exchange = Exchange { method: plan.method.clone(), url: message.url, body: message.body, trace };
+        let (method, accept) = (plan.method.clone(), plan.accept.clone());
+        let body = message.body.zip(plan.body.clone());
+        let exchange = Exchange { method, url: message.url, accept, body, trace };
         let answered = async {
             let response = self.service.send(exchange).await?;
             // The arguments are charged to the account of their program until they are sent.
@@ -131,7 +136,8 @@ impl Connection for OpenApiConnection {
         let events = self.service.events();
         let signs = events.signs_of_life();
         let url = self.service.spec.base_url.clone();
-        let question = self.service.send(Exchange { method: Method::HEAD, url, body: None, trace: None });
+        let (method, accept) = (Method::HEAD, JSON.to_owned());
+        let question = self.service.send(Exchange { method, url, accept, body: None, trace: None });
         matches!(timeout(patience, question).await, Ok(Ok(_))) || events.signs_of_life() > signs
     }
 

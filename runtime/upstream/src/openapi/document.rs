@@ -4,7 +4,7 @@
 //! All other parts stay text.
 
 use ptc_base::net::excerpt;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -41,6 +41,8 @@ pub(super) struct OpenApiDocument<'a> {
     walk: Cell<usize>,
     /// Bytes of schemas that may still be read.
     pub(super) schemas: Cell<usize>,
+    /// Size limit of the schemas that one refers to.
+    pub(super) referred: Cell<usize>,
     pub(super) version: OpenApiVersion,
     /// Title and version of the document.
     pub(super) info: String,
@@ -82,7 +84,7 @@ pub(super) struct ListedOperation<'a> {
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct PathItem<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "or_default")]
     pub(super) parameters: Vec<&'a RawValue>,
     #[serde(borrow)]
     pub(super) servers: Option<&'a RawValue>,
@@ -92,15 +94,17 @@ pub(super) struct PathItem<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Operation<'a> {
+    #[serde(deserialize_with = "or_default")]
     pub(super) tags: Vec<String>,
     pub(super) summary: Option<String>,
     pub(super) description: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) deprecated: bool,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "or_default")]
     pub(super) parameters: Vec<&'a RawValue>,
     #[serde(borrow)]
     pub(super) request_body: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "or_default")]
     pub(super) responses: Members<'a>,
     #[serde(borrow)]
     pub(super) servers: Option<&'a RawValue>,
@@ -117,10 +121,12 @@ pub(super) struct RawParameter<'a> {
     pub(super) name: String,
     #[serde(rename = "in")]
     pub(super) place: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) required: bool,
     pub(super) description: Option<String>,
     pub(super) style: Option<String>,
     pub(super) explode: Option<bool>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) allow_reserved: bool,
     #[serde(borrow)]
     pub(super) schema: Option<&'a RawValue>,
@@ -133,8 +139,9 @@ pub(super) struct RawParameter<'a> {
 #[serde(default)]
 pub(super) struct BodyOrResponse<'a> {
     pub(super) description: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) required: bool,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "or_default")]
     pub(super) content: Members<'a>,
 }
 
@@ -152,17 +159,18 @@ struct Reference<'a> {
     target: Cow<'a, str>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Info {
-    title: String,
-    version: String,
+/// A member that may be null, which means that it is absent.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(member: D) -> Result<T, D::Error> {
+    Option::deserialize(member).map(Option::unwrap_or_default)
 }
 
-#[derive(Deserialize)]
-struct OperationId<'a> {
-    #[serde(rename = "operationId", borrow, default)]
-    id: Option<Cow<'a, str>>,
+/// The text of a scalar. Numbers are texts, too: YAML has `1.0` without quotes.
+fn scalar<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {
+    match raw.get().as_bytes().first()? {
+        b'"' => serde_json::from_str(raw.get()).ok(),
+        b'-' | b'0'..=b'9' => Some(raw.get().into()),
+        _ => None,
+    }
 }
 
 impl<'a> OpenApiDocument<'a> {
@@ -170,11 +178,7 @@ impl<'a> OpenApiDocument<'a> {
     pub(super) fn read(text: &'a str) -> Result<OpenApiDocument<'a>, String> {
         let root: Members<'a> =
             serde_json::from_str(text).map_err(|error| format!("schema JSON decode failed: {error}"))?;
-        let text_of = |key: &str| {
-            let value: Option<Cow<'a, str>> =
-                root.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok());
-            value.unwrap_or_default()
-        };
+        let text_of = |key: &str| root.get(key).and_then(|raw| scalar(raw)).unwrap_or_default();
         let version = match &*text_of("openapi") {
             version if version.starts_with("3.0") => OpenApiVersion::V30,
             version if version.starts_with("3.") => OpenApiVersion::V31,
@@ -189,38 +193,60 @@ impl<'a> OpenApiDocument<'a> {
                 return Err(format!("the document is OpenAPI {version}; only 3.0 and 3.1 are understood"));
             }
         };
-        let info: Option<Info> = root.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let Info { title, version: own } = info.unwrap_or_default();
+        let info: Option<Members<'a>> = root.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let of_info = |key: &str| info.as_ref().and_then(|info| info.get(key)).and_then(|raw| scalar(raw));
+        let (title, own) = (of_info("title").unwrap_or_default(), of_info("version").unwrap_or_default());
         let info = excerpt(format!("{title} {own}").trim(), LONGEST_INFO);
         let walk = text.len().saturating_mul(MOST_WALKED.0).max(MOST_WALKED.1).into();
-        let schemas = MOST_SCHEMAS.into();
-        Ok(OpenApiDocument { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
+        let (kept, schemas, referred) = (RefCell::default(), Cell::default(), Cell::default());
+        Ok(OpenApiDocument { root: Rc::new(root), kept, walk, schemas, referred, version, info })
     }
 
-    /// Every operation.
-    pub(super) fn operations(&self) -> Result<Vec<ListedOperation<'a>>, String> {
-        let Some(paths) = self.root.get("paths") else { return Ok(Vec::new()) };
+    /// Allows schemas to be read anew, each with this many bytes of schemas that it refers to.
+    pub(super) fn allow_schemas(&self, referred: usize) {
+        self.schemas.set(MOST_SCHEMAS);
+        self.referred.set(referred);
+    }
+
+    /// Whether later schemas accept anything, because so many were read.
+    pub(super) fn schemas_are_used_up(&self) -> bool {
+        self.schemas.get() == 0
+    }
+
+    /// Every operation, and why others cannot be read.
+    pub(super) fn operations(&self) -> Result<(Vec<ListedOperation<'a>>, Vec<String>), String> {
+        let Some(paths) = self.root.get("paths") else { return Ok((Vec::new(), Vec::new())) };
         let paths: Members<'a> = decoded(paths, "paths")?;
-        let mut operations = Vec::new();
+        let (mut operations, mut unreadable) = (Vec::new(), Vec::new());
         // Other keys are extensions: every path begins with a slash.
         for (path, item) in paths.into_iter().filter(|(path, _)| path.starts_with('/')) {
-            let item = self.resolve(item)?;
-            let members: Members<'a> = decoded(item, &path)?;
+            let read = self.resolve(item).and_then(|item| Ok((item, decoded::<Members<'a>>(item, "they")?)));
+            let (item, members) = match read {
+                Ok(read) => read,
+                Err(problem) => {
+                    unreadable.push(format!("the operations of {path}: {problem}"));
+                    continue;
+                }
+            };
             for method in METHODS {
-                let Some(&operation) = members.get(method) else { continue };
-                let OperationId { id } = decoded(operation, &path)?;
-                let id = id.filter(|id| !id.is_empty()).map(Cow::into_owned);
-                let id = id.unwrap_or_else(|| format!("{} {path}", method.to_ascii_uppercase()));
-                operations.push(ListedOperation {
-                    id,
-                    method,
-                    path: path.clone().into_owned(),
-                    item,
-                    operation,
-                });
+                let Some(&operation) = members.get(method).filter(|raw| raw.get() != "null") else {
+                    continue;
+                };
+                let by_path = || format!("{} {path}", method.to_ascii_uppercase());
+                let members: Members<'a> = match decoded(operation, "as it is written") {
+                    Ok(members) => members,
+                    Err(problem) => {
+                        unreadable.push(format!("operation {} {problem}", by_path()));
+                        continue;
+                    }
+                };
+                let id = members.get("operationId").and_then(|raw| scalar(raw));
+                let id = id.filter(|id| !id.is_empty()).map_or_else(by_path, Cow::into_owned);
+                let path = path.clone().into_owned();
+                operations.push(ListedOperation { id, method, path, item, operation });
             }
         }
-        Ok(operations)
+        Ok((operations, unreadable))
     }
 
     /// Follows `$ref`s to the end.
@@ -288,14 +314,25 @@ impl<'a> OpenApiDocument<'a> {
         self.root.get("servers").copied().map(OpenApiDocument::servers).unwrap_or_default()
     }
 
-    /// Addresses in a `servers` member of an operation, a path or the document.
+    /// Addresses in a `servers` member of an operation, a path or the document, with the defaults of their variables.
     pub(super) fn servers(raw: &'a RawValue) -> Vec<String> {
         #[derive(Deserialize)]
         struct Server {
             url: String,
+            #[serde(default, deserialize_with = "or_default")]
+            variables: BTreeMap<String, Variable>,
+        }
+        #[derive(Deserialize)]
+        struct Variable {
+            default: String,
         }
         let servers: Vec<Server> = serde_json::from_str(raw.get()).unwrap_or_default();
-        servers.into_iter().map(|server| server.url).collect()
+        let filled = |Server { url, variables }: Server| {
+            variables
+                .iter()
+                .fold(url, |url, (name, Variable { default })| url.replace(&format!("{{{name}}}"), default))
+        };
+        servers.into_iter().map(filled).collect()
     }
 }
 
@@ -318,7 +355,7 @@ mod tests {
             "schemas": {"x/y ~z": {"type": "string"}, "loop": {"$ref": "#/components/schemas/loop"}}}}"##;
         let document = OpenApiDocument::read(text).unwrap();
         assert_eq!((document.version, &*document.info), (OpenApiVersion::V31, "T 2"));
-        let ids: Vec<String> = document.operations().unwrap().into_iter().map(|entry| entry.id).collect();
+        let ids: Vec<String> = document.operations().unwrap().0.into_iter().map(|entry| entry.id).collect();
         assert_eq!(ids, ["a", "b", "POST /b/{c}"]);
         let at = |reference: &str| document.at(reference).map(RawValue::get);
         assert_eq!(at("#/components/schemas/x~1y%20~0z"), Ok(r#"{"type": "string"}"#));
@@ -339,8 +376,26 @@ mod tests {
             r#"{{"openapi": "3.1.0", "paths": {{{}}}, "x-a": {{"b": {{"c": {{"bulk": "{bulk}", "d": {{"get": {{}}}}}}}}}}}}"#,
             paths.join(",")
         );
-        let error = OpenApiDocument::read(&text).unwrap().operations().err().unwrap();
-        assert!(error.contains("too costly to follow"), "{error}");
+        let (operations, unreadable) = OpenApiDocument::read(&text).unwrap().operations().unwrap();
+        assert!(operations.len() + unreadable.len() == 100 && operations.len() < 60, "{unreadable:?}");
+        assert!(unreadable[0].contains("too costly to follow"), "{unreadable:?}");
+    }
+
+    #[test]
+    fn an_odd_part_costs_only_its_own_operation() {
+        let text = r##"{"openapi": 3.1, "info": {"title": "T", "version": 1.0}, "paths": {
+            "/a": {"get": {"operationId": 7, "parameters": null, "tags": null, "responses": null}, "post": null},
+            "/b": 5, "/c": {"get": "x"}, "/d": {"$ref": "#/nope"}}}"##;
+        let document = OpenApiDocument::read(text).unwrap();
+        assert_eq!((document.version, &*document.info), (OpenApiVersion::V31, "T 1.0"));
+        let (operations, unreadable) = document.operations().unwrap();
+        let ids: Vec<&str> = operations.iter().map(|entry| &*entry.id).collect();
+        assert_eq!((ids, unreadable.len()), (vec!["7"], 3));
+        assert!(decoded::<Operation<'_>>(operations[0].operation, "").is_ok());
+        assert!(
+            unreadable[1].starts_with("operation GET /c as it is written cannot be read"),
+            "{unreadable:?}"
+        );
     }
 
     #[test]

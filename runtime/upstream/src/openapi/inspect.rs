@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct OpenApiInspection {
     /// The address of the service, as the document names it. It has the origin of the configured address.
     pub base_url: Option<Url>,
+    /// The first server that the document names, if it is elsewhere.
+    pub elsewhere: Option<String>,
     /// Title and version.
     pub info: String,
     /// Names of the tools.
@@ -42,10 +44,10 @@ pub async fn inspect_openapi(spec: OpenApiSpec) -> Result<OpenApiInspection, Str
     let text =
         load(&OpenApiService::new(spec.clone(), client, events)).await.map_err(|fault| fault.to_string())?;
     let compiled = tasks::blocking(TaskOwner::Connection, move |_| {
-        let base_url = base(&text, &spec)?;
+        let (base_url, elsewhere) = base(&text, &spec)?;
         let compiled = compile(&text, &spec)?;
         let OpenApiInspectionParts { tools, info, left_out } = compiled.into_parts();
-        Ok(OpenApiInspection { base_url, info, tools, left_out })
+        Ok(OpenApiInspection { base_url, elsewhere, info, tools, left_out })
     });
     compiled.await.unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
 }
@@ -57,15 +59,18 @@ pub(super) struct OpenApiInspectionParts {
     pub(super) left_out: Vec<String>,
 }
 
-/// The first server that the document names, if it is at the origin where the document is.
-fn base(text: &str, spec: &OpenApiSpec) -> Result<Option<Url>, String> {
+/// The first server that the document names: its address if it is at the origin where the document is, else its text.
+fn base(text: &str, spec: &OpenApiSpec) -> Result<(Option<Url>, Option<String>), String> {
     let document = OpenApiDocument::read(text)?;
     let from = match &spec.schema {
         SchemaSource::Url(url) => url,
         SchemaSource::File(_) => &spec.base_url,
     };
-    let named = document.named_servers().into_iter().find_map(|server| from.join(&server).ok());
-    Ok(named.filter(|url| url.origin() == from.origin() && url.query().is_none()))
+    let Some(first) = document.named_servers().into_iter().next() else { return Ok((None, None)) };
+    let is_here = |url: &Url| url.origin() == from.origin() && url.query().is_none();
+    let here = from.join(&first).ok().filter(is_here);
+    let elsewhere = here.is_none().then_some(first);
+    Ok((here, elsewhere))
 }
 
 /// True if a GET of this address gives an OpenAPI document.

@@ -1,5 +1,6 @@
 //! Loads an OpenAPI document from a file or an address, and converts YAML to JSON.
 
+use super::media::JSON;
 use super::service::{Exchange, OpenApiService};
 use super::spec::SchemaSource;
 use crate::UpstreamFault;
@@ -20,7 +21,8 @@ pub(super) async fn load(service: &OpenApiService) -> Result<String, UpstreamFau
                 .map_err(UpstreamFault::Protocol)?
         }
         SchemaSource::Url(url) => {
-            let message = Exchange { method: Method::GET, url: url.clone(), body: None, trace: None };
+            let accept = JSON.to_owned();
+            let message = Exchange { method: Method::GET, url: url.clone(), accept, body: None, trace: None };
             let mut response = service.send(message).await?;
             if !response.status.is_success() {
                 let text = format!("schema_url returned http {}", response.status.as_u16());
@@ -64,8 +66,14 @@ fn text(bytes: Vec<u8>) -> Result<String, String> {
     if text.trim_start().starts_with(['{', '[']) {
         return Ok(text);
     }
-    let value: serde_json::Value =
-        serde_saphyr::from_str(&text).map_err(|error| format!("schema YAML decode failed: {error}"))?;
+    // OpenAPI documents are YAML 1.2, where `no` and `1_000` are texts. A number with a leading zero is a code.
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        underscored_numbers_as_strings: true,
+        leading_zero_numbers_as_strings: true,
+    };
+    let value: serde_json::Value = serde_saphyr::from_str_with_options(&text, options)
+        .map_err(|error| format!("schema YAML decode failed: {error}"))?;
     match value.is_object() {
         true => Ok(value.to_string()),
         false => Err("the document is neither a JSON nor a YAML object".to_owned()),
@@ -79,9 +87,11 @@ mod tests {
 
     #[test]
     fn yaml_is_json_with_its_own_scalars() {
-        let yaml = "openapi: 3.0.0\npaths:\n  /a:\n    get: &one\n      responses:\n        200: {description: 'no'}\n        404: {}\n      x: yes\n    put: *one\n";
+        let yaml = "openapi: 3.0.0\npaths:\n  /a:\n    get: &one\n      responses:\n        200: {description: 'no'}\n        404: {}\n      x: [yes, No, on, off, y, 010, 1_000, true, 12]\n    put: *one\n";
         let value: serde_json::Value = serde_json::from_str(&text(yaml.into()).unwrap()).unwrap();
         assert_eq!(value["openapi"], "3.0.0");
+        let words = serde_json::json!(["yes", "No", "on", "off", "y", "010", "1_000", true, 12]);
+        assert_eq!(value["paths"]["/a"]["get"]["x"], words);
         assert_eq!(value["paths"]["/a"]["put"]["responses"]["200"]["description"], "no");
         assert_eq!(text("\u{feff}{\"a\": 1}".into()).unwrap(), "{\"a\": 1}");
         assert!(text("just words".into()).unwrap_err().contains("neither"));

@@ -4,15 +4,18 @@
 //! - [`spec`]: what a configuration says. [`service`]: requests over HTTP. [`connection`]: its tools, and calls.
 //! - [`choose`]: the operations that a configuration names. [`inspect`]: a look at a document before it is configured.
 //! - [`document`]: the document, borrowed from its text: references in it, its operations. [`load`]: its bytes.
-//! - [`compile`]: from an operation to a tool and a [`plan`] of its requests. [`parameter`]: arguments as parts of an
-//!   address. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
+//! - [`compile`]: from an operation to a tool and a [`plan`] of its requests. [`argument`]: arguments as text,
+//!   [`parameter`]: as parts of an address. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
+//!   [`media`]: media types of bodies and results.
 
+mod argument;
 mod choose;
 mod compile;
 mod connection;
 mod document;
 mod inspect;
 mod load;
+mod media;
 mod name;
 mod parameter;
 mod plan;

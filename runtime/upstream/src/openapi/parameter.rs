@@ -1,7 +1,8 @@
 //! Writes arguments as parts of a URL, in the styles of OpenAPI 3.0 and 3.1, which follow RFC 6570.
 
+use super::argument::{Argument, ArgumentMap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Number, Value};
+use serde_json::value::RawValue;
 
 /// Everything except the unreserved characters of RFC 3986.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -77,7 +78,7 @@ pub(super) struct Parameter {
 
 impl Parameter {
     /// The value in a path; the error says why it cannot be written.
-    pub(super) fn in_path(&self, value: &Value) -> Result<String, String> {
+    pub(super) fn in_path(&self, value: &RawValue) -> Result<String, String> {
         let name = self.encoded(&self.name);
         let (before, between) = match (self.style, self.explode) {
             (ParameterStyle::Label, true) => (".", "."),
@@ -92,19 +93,18 @@ impl Parameter {
             (true, true) => name.clone(),
             (true, false) => format!("{name}={text}"),
         };
-        let text = match value {
-            _ if self.style == ParameterStyle::Json => self.encoded(&value.to_string()),
-            Value::Array(items) => {
-                let items: Vec<String> =
-                    items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
+        let text = match self.read(value)? {
+            _ if self.style == ParameterStyle::Json => self.encoded(value.get()),
+            Argument::List(items) => {
+                let items = self.texts(&items)?;
                 match is_matrix && self.explode {
                     true => items.into_iter().map(named).collect::<Vec<_>>().join(between),
                     false => named(items.join(between)),
                 }
             }
-            Value::Object(_) if self.explode => self.pairs(value, "=")?.join(between),
-            Value::Object(_) => named(self.pairs(value, ",")?.join(between)),
-            value => named(self.text(value)?),
+            Argument::Map(map) if self.explode => self.pairs(&map, "=")?.join(between),
+            Argument::Map(map) => named(self.pairs(&map, ",")?.join(between)),
+            value => named(self.text(&value)?),
         };
         if text.is_empty() {
             return Err(format!("{} must not be empty: it is a part of the path", self.name));
@@ -113,21 +113,20 @@ impl Parameter {
     }
 
     /// Adds the value to a query, in `name=value` pairs; the error says why it cannot be written.
-    pub(super) fn in_query(&self, value: &Value, query: &mut Vec<String>) -> Result<(), String> {
+    pub(super) fn in_query(&self, value: &RawValue, query: &mut Vec<String>) -> Result<(), String> {
         let name = self.encoded(&self.name);
         let delimiter = match self.style {
             ParameterStyle::SpaceDelimited => "%20",
             ParameterStyle::PipeDelimited => "%7C",
             _ => ",",
         };
-        match value {
+        match self.read(value)? {
             _ if self.style == ParameterStyle::Json => {
-                query.push(format!("{name}={}", self.encoded(&value.to_string())))
+                query.push(format!("{name}={}", self.encoded(value.get())))
             }
             _ if self.style == ParameterStyle::DeepObject => self.brackets(&name, value, 0, query)?,
-            Value::Array(items) => {
-                let items: Vec<String> =
-                    items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
+            Argument::List(items) => {
+                let items = self.texts(&items)?;
                 match self.explode {
                     true => query.extend(items.into_iter().map(|item| format!("{name}={item}"))),
                     // By RFC 6570, an empty list is omitted.
@@ -135,59 +134,69 @@ impl Parameter {
                     false => query.push(format!("{name}={}", items.join(delimiter))),
                 }
             }
-            Value::Object(_) if self.explode => query.extend(self.pairs(value, "=")?),
-            Value::Object(map) if map.is_empty() => {}
-            Value::Object(_) => {
-                query.push(format!("{name}={}", self.pairs(value, delimiter)?.join(delimiter)))
+            Argument::Map(map) if self.explode => query.extend(self.pairs(&map, "=")?),
+            Argument::Map(map) if map.is_empty() => {}
+            Argument::Map(map) => {
+                query.push(format!("{name}={}", self.pairs(&map, delimiter)?.join(delimiter)))
             }
-            value => query.push(format!("{name}={}", self.text(value)?)),
+            value => query.push(format!("{name}={}", self.text(&value)?)),
         }
         Ok(())
     }
 
     /// Members of an object, each as key, `between` and value.
-    fn pairs(&self, value: &Value, between: &str) -> Result<Vec<String>, String> {
-        let members = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    fn pairs(&self, map: &ArgumentMap<'_>, between: &str) -> Result<Vec<String>, String> {
+        let members = map.iter().filter(|(_, value)| value.get() != "null");
         members
-            .map(|(key, value)| Ok(format!("{}{between}{}", self.encoded(key), self.text(value)?)))
+            .map(|(key, value)| {
+                Ok(format!("{}{between}{}", self.encoded(key), self.text(&self.read(value)?)?))
+            })
             .collect()
+    }
+
+    fn texts(&self, items: &[&RawValue]) -> Result<Vec<String>, String> {
+        items.iter().map(|item| self.text(&self.read(item)?)).collect()
     }
 
     /// `name[key]=value`, to any depth; items of lists have their index as the key.
     fn brackets(
         &self,
         name: &str,
-        value: &Value,
+        value: &RawValue,
         depth: usize,
         query: &mut Vec<String>,
     ) -> Result<(), String> {
         if depth > DEEPEST {
             return Err(format!("{} nests too deeply for a query", self.name));
         }
-        let mut below = |key: &str, value: &Value| {
+        let mut below = |key: &str, value: &RawValue| {
             self.brackets(&format!("{name}%5B{}%5D", self.encoded(key)), value, depth + 1, query)
         };
-        match value {
-            Value::Object(map) => map.iter().try_for_each(|(key, value)| below(key, value)),
-            Value::Array(items) => {
+        match self.read(value)? {
+            Argument::Map(map) => map.iter().try_for_each(|(key, value)| below(key, value)),
+            Argument::List(items) => {
                 items.iter().enumerate().try_for_each(|(at, item)| below(&at.to_string(), item))
             }
-            Value::Null => Ok(()),
+            Argument::Null => Ok(()),
             value => {
-                query.push(format!("{name}={}", self.text(value)?));
+                query.push(format!("{name}={}", self.text(&value)?));
                 Ok(())
             }
         }
     }
 
+    fn read<'v>(&self, value: &'v RawValue) -> Result<Argument<'v>, String> {
+        Argument::read(value).map_err(|error| format!("{} cannot be read: {error}", self.name))
+    }
+
     /// A value without parts, as text.
-    fn text(&self, value: &Value) -> Result<String, String> {
+    fn text(&self, value: &Argument<'_>) -> Result<String, String> {
         match value {
-            Value::String(text) => Ok(self.encoded(text)),
-            Value::Number(number) => Ok(self.encoded(&number_text(number))),
-            Value::Bool(value) => Ok(value.to_string()),
-            Value::Null => Ok(String::new()),
-            Value::Array(_) | Value::Object(_) => Err(format!(
+            Argument::Text(text) => Ok(self.encoded(text)),
+            Argument::Number(number) => Ok(self.encoded(&number_text(number))),
+            Argument::Bool(value) => Ok(value.to_string()),
+            Argument::Null => Ok(String::new()),
+            Argument::List(_) | Argument::Map(_) => Err(format!(
                 "{} holds a list or map inside another, which an address cannot carry",
                 self.name
             )),
@@ -200,21 +209,23 @@ impl Parameter {
 }
 
 /// A number for a URL: 2.0 and 2 are written alike, so it does not matter whether a program computed it by a
-/// division.
-fn number_text(number: &Number) -> String {
-    match number.as_f64() {
+/// division. Other numbers keep their digits.
+fn number_text(number: &str) -> String {
+    let is_integer = !number.contains(['.', 'e', 'E']) && number != "-0";
+    match number.parse::<f64>() {
         // Without the sign of a negative zero.
-        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => {
+        Ok(value) if !is_integer && value.fract() == 0.0 && value.abs() < 1e15 => {
             format!("{:.0}", value + 0.0)
         }
-        _ => number.to_string(),
+        _ => number.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     fn parameter(style: &str, explode: bool) -> (Parameter, ParameterLocation) {
         let (_, style, place) = STYLES.into_iter().find(|(name, ..)| *name == style).unwrap();
@@ -259,6 +270,7 @@ mod tests {
         for (style, explode, word, of_list, of_map) in rows {
             let (parameter, place) = parameter(style, explode);
             for (value, wanted) in [(&json!("blue"), word), (&list, of_list), (&map, of_map)] {
+                let value = &*to_raw_value(value).unwrap();
                 let written = match place {
                     ParameterLocation::Path => parameter.in_path(value).unwrap(),
                     ParameterLocation::Query => {
@@ -275,14 +287,24 @@ mod tests {
     #[test]
     fn odd_values() {
         let (path, _) = parameter("simple", false);
-        assert_eq!(path.in_path(&json!("a/b c?é%")).unwrap(), "a%2Fb%20c%3F%C3%A9%25");
-        assert_eq!(path.in_path(&json!(1.5)).unwrap(), "1.5");
-        assert!(path.in_path(&json!("")).is_err() && path.in_path(&json!([])).is_err());
-        assert!(path.in_path(&json!([[1]])).unwrap_err().contains("inside another"));
+        let in_path = |value: Value| path.in_path(&to_raw_value(&value).unwrap());
+        assert_eq!(in_path(json!("a/b c?é%")).unwrap(), "a%2Fb%20c%3F%C3%A9%25");
+        assert_eq!(in_path(json!(1.5)).unwrap(), "1.5");
+        assert!(in_path(json!("")).is_err() && in_path(json!([])).is_err());
+        assert!(in_path(json!([[1]])).unwrap_err().contains("inside another"));
+        for (number, wanted) in [
+            ("12345678901234567890123", "12345678901234567890123"),
+            ("-9223372036854775809", "-9223372036854775809"),
+            ("[2.0, 18446744073709551616]", "2,18446744073709551616"),
+            ("-0", "0"),
+            ("1e21", "1e21"),
+        ] {
+            assert_eq!(path.in_path(serde_json::from_str(number).unwrap()).unwrap(), wanted);
+        }
         let (mut form, _) = parameter("form", true);
         let query = |parameter: &Parameter, value: Value| {
             let mut query = Vec::new();
-            parameter.in_query(&value, &mut query).map(|()| query.join("&"))
+            parameter.in_query(&to_raw_value(&value).unwrap(), &mut query).map(|()| query.join("&"))
         };
         assert_eq!(query(&form, json!("a&b=c+d")).unwrap(), "color=a%26b%3Dc%2Bd");
         assert_eq!(

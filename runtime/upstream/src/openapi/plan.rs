@@ -1,9 +1,10 @@
 //! Builds the HTTP request of an OpenAPI operation, its URL and JSON body, from the arguments of a tool call.
 
+use super::argument::ArgumentMap;
 use super::parameter::Parameter;
 use percent_encoding::percent_decode_str;
 use ptc_base::net::{Method, Url};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 /// The argument that holds the body of a request.
 pub(super) const BODY: &str = "body";
@@ -14,10 +15,14 @@ pub(super) struct RequestPlan {
     pub(super) method: Method,
     pub(super) path: Vec<PathPart>,
     pub(super) query: Vec<Parameter>,
-    /// It takes a JSON body.
-    pub(super) has_body: bool,
+    /// The path that the operation's path is below, if it is not that of the configured address.
+    pub(super) base_path: Option<String>,
+    /// The media type of its JSON body, if it takes one.
+    pub(super) body: Option<String>,
+    /// The media types of its result, for the header `Accept`.
+    pub(super) accept: String,
     /// Default arguments, which a call can override.
-    pub(super) defaults: Map<String, Value>,
+    pub(super) defaults: Vec<(String, Box<RawValue>)>,
 }
 
 /// A part of a path.
@@ -39,16 +44,18 @@ impl RequestPlan {
     /// The request of a call with these arguments (text of a JSON object) to the service at `base`. The error
     /// names the argument that cannot be sent.
     pub(super) fn message(&self, base: &Url, arguments: &str) -> Result<ServiceRequest, String> {
-        let mut given: Map<String, Value> = serde_json::from_str(arguments)
+        let mut given: ArgumentMap<'_> = serde_json::from_str(arguments)
             .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
+        let is_null = |value: &RawValue| value.get() == "null";
         for (name, value) in &self.defaults {
-            if given.get(name).is_none_or(Value::is_null) {
-                given.insert(name.clone(), value.clone());
+            if given.get(name).is_none_or(is_null) {
+                given.set(name, value);
             }
         }
         // A null argument counts as omitted; in a body null is a value.
-        given.retain(|name, value| !value.is_null() || (self.has_body && name == BODY));
-        let mut path = base.path().trim_end_matches('/').to_owned();
+        given.retain(|name, value| !is_null(value) || (self.body.is_some() && name == BODY));
+        let base_path = self.base_path.as_deref().unwrap_or(base.path());
+        let mut path = base_path.trim_end_matches('/').to_owned();
         for part in &self.path {
             match part {
                 PathPart::Text(text) => path.push_str(text),
@@ -56,7 +63,7 @@ impl RequestPlan {
                     let Some(value) = given.remove(&parameter.name) else {
                         return Err(format!("missing path args: {}", parameter.name));
                     };
-                    path.push_str(&parameter.in_path(&value)?);
+                    path.push_str(&parameter.in_path(value)?);
                 }
             }
         }
@@ -71,10 +78,12 @@ impl RequestPlan {
         let mut query = Vec::new();
         for parameter in &self.query {
             if let Some(value) = given.remove(&parameter.name) {
-                parameter.in_query(&value, &mut query)?;
+                parameter.in_query(value, &mut query)?;
             }
         }
-        let body = if self.has_body { given.remove(BODY).map(|body| body.to_string()) } else { None };
+        // As it was given, so that each number keeps its digits.
+        let body =
+            self.body.is_some().then(|| given.remove(BODY)).flatten().map(|body| body.get().to_owned());
         if let Some((name, _)) = given.iter().next() {
             return Err(format!("there is no argument {name}"));
         }
@@ -89,7 +98,8 @@ impl RequestPlan {
 mod tests {
     use super::super::parameter::ParameterStyle;
     use super::*;
-    use serde_json::json;
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     fn parameter(name: &str, style: ParameterStyle) -> Parameter {
         Parameter {
@@ -104,8 +114,9 @@ mod tests {
         let id = PathPart::Parameter(parameter("id", ParameterStyle::Simple));
         let path = vec![PathPart::Text("/items/".to_owned()), id, PathPart::Text("/x".to_owned())];
         let query = vec![parameter("q", ParameterStyle::Form), parameter("tags", ParameterStyle::Form)];
-        let defaults = json!({"q": "all"}).as_object().unwrap().clone();
-        RequestPlan { method: Method::GET, path, query, has_body: false, defaults }
+        let defaults = vec![("q".to_owned(), to_raw_value("all").unwrap())];
+        let accept = "application/json".to_owned();
+        RequestPlan { method: Method::GET, path, query, base_path: None, body: None, accept, defaults }
     }
 
     #[test]
@@ -137,11 +148,14 @@ mod tests {
 
     #[test]
     fn a_body_is_json() {
-        let plan = RequestPlan { has_body: true, ..plan() };
+        let plan = RequestPlan { body: Some("application/json".to_owned()), ..plan() };
         let base = Url::parse("https://h").unwrap();
         let body = |arguments: Value| plan.message(&base, &arguments.to_string()).unwrap().body;
         assert_eq!(body(json!({"id": 1, "body": {"a": [null]}})).as_deref(), Some(r#"{"a":[null]}"#));
         assert_eq!(body(json!({"id": 1, "body": null})).as_deref(), Some("null"));
         assert_eq!(body(json!({"id": 1})), None);
+        let text = r#"{"id": 1, "body": {"n": [123456789012345678901234567890, 1.10]}}"#;
+        let body = plan.message(&base, text).unwrap().body;
+        assert_eq!(body.as_deref(), Some(r#"{"n": [123456789012345678901234567890, 1.10]}"#));
     }
 }

@@ -11,9 +11,6 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Size limit of the schemas that one refers to.
-const MOST_REFERRED: usize = 48 << 10;
-
 /// Limit of bytes of the document that are read for one tool: references may multiply them.
 const MOST_READ: usize = 512 << 10;
 
@@ -43,7 +40,7 @@ enum KeywordKind {
 }
 
 /// Keywords that are kept; all others are dropped.
-const KEYWORDS: [(&str, KeywordKind); 29] = [
+const KEYWORDS: [(&str, KeywordKind); 30] = [
     ("type", KeywordKind::Plain),
     ("format", KeywordKind::Plain),
     ("enum", KeywordKind::Plain),
@@ -73,11 +70,32 @@ const KEYWORDS: [(&str, KeywordKind); 29] = [
     ("properties", KeywordKind::Named),
     ("patternProperties", KeywordKind::Named),
     ("description", KeywordKind::Plain),
+    ("discriminator", KeywordKind::Plain),
 ];
+
+/// The way of the values that a schema describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To the service: `readOnly` members are not required.
+    Request,
+    /// From it: `writeOnly` members are not required.
+    Response,
+}
+
+impl Direction {
+    /// The mark of members that values of this way need not have.
+    const fn mark(self) -> &'static str {
+        match self {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+        }
+    }
+}
 
 /// Builds one schema with its `$defs`.
 pub(super) struct SchemaBuilder<'d, 'a> {
     document: &'d OpenApiDocument<'a>,
+    direction: Direction,
     /// Names in `$defs` by reference.
     names: HashMap<String, String>,
     taken: HashSet<String>,
@@ -89,9 +107,10 @@ pub(super) struct SchemaBuilder<'d, 'a> {
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// For a schema of this document.
-    pub(super) fn new(document: &'d OpenApiDocument<'a>) -> SchemaBuilder<'d, 'a> {
+    pub(super) fn new(document: &'d OpenApiDocument<'a>, direction: Direction) -> SchemaBuilder<'d, 'a> {
         SchemaBuilder {
             document,
+            direction,
             names: HashMap::new(),
             taken: HashSet::new(),
             open: VecDeque::new(),
@@ -108,7 +127,11 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// Parses a part of the document, unless the limit was reached.
     fn read<T: DeserializeOwned>(&self, raw: &RawValue) -> Option<T> {
         for left in [&self.left, &self.document.schemas] {
-            left.set(left.get().checked_sub(raw.get().len())?);
+            let Some(rest) = left.get().checked_sub(raw.get().len()) else {
+                left.set(0);
+                return None;
+            };
+            left.set(rest);
         }
         serde_json::from_str(raw.get()).ok()
     }
@@ -119,7 +142,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         let mut bytes = 0;
         while let Some(reference) = self.open.pop_front() {
             let schema = match self.document.at(&reference) {
-                Ok(raw) if bytes < MOST_REFERRED => self.schema(raw),
+                Ok(raw) if bytes < self.document.referred.get() => self.schema(raw),
                 Ok(_) | Err(_) => Value::Object(Map::new()),
             };
             bytes += schema.to_string().len();
@@ -152,6 +175,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         {
             schema = merged;
         }
+        self.require_no_marked(&mut schema);
         let is_nullable = self.document.version == OpenApiVersion::V30
             && schema.get("nullable") == Some(&Value::Bool(true));
         if self.document.version == OpenApiVersion::V30 {
@@ -163,7 +187,14 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             let Some(value) = schema.remove(keyword) else { continue };
             let value = match (kind, value) {
                 (KeywordKind::Plain, Value::String(text)) if keyword == "description" => short(&text).into(),
+                // Its other members name parts of the document.
+                (KeywordKind::Plain, by) if keyword == "discriminator" => {
+                    let Some(Value::String(name)) = by.get("propertyName") else { continue };
+                    json!({ "propertyName": name })
+                }
                 (KeywordKind::Plain, value) => value,
+                // It would refuse what the document accepts.
+                (_, value) if keyword == "not" && !is_whole(&value) => continue,
                 (KeywordKind::Schema, value) => self.convert(value, depth + 1),
                 (KeywordKind::Schemas, Value::Array(schemas)) => {
                     schemas.into_iter().map(|schema| self.convert(schema, depth + 1)).collect()
@@ -178,6 +209,17 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             made.insert(keyword.to_owned(), value);
         }
         if is_nullable { nullable(made) } else { Value::Object(made) }
+    }
+
+    /// Removes members from the required ones that a value of this direction need not have.
+    fn require_no_marked(&self, schema: &mut Map<String, Value>) {
+        let Some(Value::Array(mut required)) = schema.remove("required") else { return };
+        let marked = |name: &Value| {
+            let property = schema.get("properties").and_then(|all| all.get(name.as_str()?));
+            property.is_some_and(|property| property.get(self.direction.mark()) == Some(&Value::Bool(true)))
+        };
+        required.retain(|name| !marked(name));
+        schema.insert("required".to_owned(), required.into());
     }
 
     /// The name in `$defs` of a reference's target; `None` when there is no target.
@@ -249,6 +291,38 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     }
 }
 
+/// Keywords that are dropped and do not constrain values; those of references are in the schemas that they lead to.
+const UNCONSTRAINING: [&str; 10] = [
+    "$ref",
+    "$comment",
+    "title",
+    "example",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "externalDocs",
+    "xml",
+];
+
+/// True when no constraint of the schema is dropped.
+fn is_whole(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return true };
+    members.iter().all(|(word, value)| {
+        let kind = KEYWORDS.iter().find(|(known, _)| known == word).map(|(_, kind)| *kind);
+        match (kind, value) {
+            (None, _) => UNCONSTRAINING.contains(&word.as_str()) || word.starts_with("x-"),
+            (Some(KeywordKind::Plain), _) => true,
+            (Some(KeywordKind::Schema), value) => is_whole(value),
+            (Some(KeywordKind::Schemas | KeywordKind::Named), Value::Array(parts)) => {
+                parts.iter().all(is_whole)
+            }
+            (Some(_), Value::Object(parts)) => parts.values().all(is_whole),
+            (Some(_), _) => true,
+        }
+    })
+}
+
 /// `minimum` and `exclusiveMinimum: true` of 3.0 become one keyword.
 fn bound(schema: &mut Map<String, Value>, plain: &str, exclusive: &str) {
     match schema.get(exclusive) {
@@ -289,11 +363,14 @@ pub(super) fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const MOST_REFERRED: usize = 48 << 10;
+
     /// The schema `s` of a document, and its definitions.
     fn built(version: &str, schemas: Value) -> (Value, Value) {
         let text = json!({ "openapi": version, "components": { "schemas": schemas } }).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
-        let mut builder = SchemaBuilder::new(&document);
+        document.allow_schemas(MOST_REFERRED);
+        let mut builder = SchemaBuilder::new(&document, Direction::Request);
         let schema = builder.schema(document.at("#/components/schemas/s").unwrap());
         (schema, Value::Object(builder.definitions()))
     }
@@ -386,7 +463,8 @@ mod tests {
         let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
         let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
         let document = OpenApiDocument::read(&text).unwrap();
-        let mut builder = SchemaBuilder::new(&document);
+        document.allow_schemas(MOST_REFERRED);
+        let mut builder = SchemaBuilder::new(&document, Direction::Request);
         builder.schema(document.at("#/s").unwrap());
         assert_eq!(builder.definitions().len(), MOST_NAMES);
 

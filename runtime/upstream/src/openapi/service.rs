@@ -27,14 +27,17 @@ pub(super) struct OpenApiService {
 pub(super) struct Exchange {
     pub(super) method: Method,
     pub(super) url: Url,
-    /// JSON text.
-    pub(super) body: Option<String>,
+    /// The media types of the answer.
+    pub(super) accept: String,
+    /// JSON text, and its media type.
+    pub(super) body: Option<(String, String)>,
     /// The trace that is sent to the service.
     pub(super) trace: Option<TraceContext>,
 }
 
 impl OpenApiService {
     pub(super) fn new(spec: OpenApiSpec, client: HttpClient, events: Arc<ServerEvents>) -> OpenApiService {
+        let client = client.finding_results();
         OpenApiService { spec, client, events, closed: watch::Sender::new(None) }
     }
 
@@ -45,20 +48,22 @@ impl OpenApiService {
 
     /// Sends a request and waits for the headers of its response. Any response shows that the service works.
     pub(super) async fn send(&self, exchange: Exchange) -> Result<Response, UpstreamFault> {
-        let Exchange { method, url, body, trace } = exchange;
+        let Exchange { method, url, accept, body, trace } = exchange;
         let mut headers = self.spec.headers.clone();
         if !headers.contains("accept") {
-            // Cannot fail: configured headers exclude these names, and the values are constants.
-            let _ = headers.plain("accept", "application/json");
+            // Cannot fail: media types of the document are valid in headers.
+            let _ = headers.plain("accept", &accept);
         }
-        if body.is_some() {
-            let _ = headers.plain("content-type", "application/json");
-        }
+        let body = body.map(|(text, media)| {
+            // A configured one stays.
+            let _ = headers.plain("content-type", &media);
+            Payload::from(text)
+        });
         for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
             // Cannot fail: a parsed trace context is valid in headers.
             let _ = headers.set(HeaderName::from_static(name), text);
         }
-        let response = self.client.send(method, &url, &headers, body.map(Payload::from)).await?;
+        let response = self.client.send(method, &url, &headers, body).await?;
         self.events.answered();
         Ok(response)
     }

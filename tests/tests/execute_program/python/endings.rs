@@ -130,6 +130,17 @@ fn what_was_printed_stands_behind_the_traceback() {
                         [Output before the failure]\none\ntwo";
             assert_eq!(text, want, "{engine}");
         }
+        if engine == "cpython" {
+            for (code, last) in [
+                ("print('no end', end='')", "no end"),
+                ("print('a' * 2000)", "aaa\n... (truncated)"),
+                ("for n in range(250): print(n)", "248\n249"),
+                ("import sys\nsys.stdout.buffer.write(b'bytes')\nsys.stdout.flush()", "bytes"),
+            ] {
+                let text = run(&mut server, &format!("{code}\nwhile True: pass"));
+                assert!(text.contains("TimeoutError") && text.ends_with(last), "{code}: {text}");
+            }
+        }
         let text = run(&mut server, "for n in range(1000): print('line', n)\nboom");
         assert!(text.ends_with("\n... (truncated)") && text.len() < 2_000, "{engine}: {text}");
         let text = run(&mut server, "boom");
@@ -170,6 +181,9 @@ fn errors_of_calls_are_in_the_notation_of_scripts() {
             let signature = format!("Signature: mcp__counter__{tool}(ticker: str, limit: int = None)");
             assert!(!last.contains("Signature") || last.ends_with(&signature), "{engine}: {text}");
         }
+        // Names that are right are not among the unexpected ones.
+        let text = run(&mut server, "await mcp__counter__between(from_='a', way='up', bogus=1)");
+        assert!(text.contains("failed: got an unexpected keyword argument 'bogus'; Signature: "), "{text}");
         let text = run(&mut server, "for n in range(4):\n    await mcp__counter__look(n=n)");
         let why = "'mcp__counter__look' failed: cap_exhausted: a script may make 3 tool calls (--max-upstream-calls)";
         assert!(text.ends_with(why), "{engine}: {text}");

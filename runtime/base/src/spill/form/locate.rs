@@ -27,7 +27,8 @@ impl Located {
         Located { value: Extent::Json(0..bytes), is_error: false }
     }
 
-    /// The result of a tool in a JSON-RPC message: structuredContent, else the first text.
+    /// The result of a tool in a JSON-RPC message: structuredContent, else the text of its only content block, else the
+    /// list of all its blocks.
     pub(super) fn of_message(cursor: &mut Cursor<'_>, wrapped_in: Option<&str>) -> Result<Located, String> {
         let mut found = FoundResult::default();
         let mut has_result = false;
@@ -50,6 +51,9 @@ impl Located {
 #[derive(Default)]
 struct FoundResult {
     structured: Option<Extent>,
+    /// The list of content blocks, how many they are, and the last text among them.
+    content: Option<Range<u64>>,
+    blocks: usize,
     text: Option<Range<u64>>,
     is_error: bool,
 }
@@ -64,7 +68,12 @@ impl FoundResult {
                 self.structured = Some(structured(cursor, wrapped_in)?);
                 Some(())
             }
-            "content" if cursor.token()? == b'[' => cursor.list(|cursor| self.block(cursor)),
+            "content" if cursor.token()? == b'[' => {
+                let start = cursor.place();
+                cursor.list(|cursor| self.block(cursor))?;
+                self.content = Some(start..cursor.place());
+                Some(())
+            }
             "isError" => {
                 self.is_error = cursor.token()? == b't';
                 cursor.value().map(drop)
@@ -74,6 +83,7 @@ impl FoundResult {
     }
 
     fn block(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+        self.blocks += 1;
         let (mut kind, mut text) = (None, None);
         cursor.object(|cursor, name| {
             match (name, cursor.token()?) {
@@ -86,13 +96,18 @@ impl FoundResult {
             Some(())
         })?;
         if let Some(text) = text.filter(|_| kind.as_deref().is_none_or(|kind| kind == "text")) {
-            self.text.get_or_insert(text);
+            self.text = Some(text);
         }
         Some(())
     }
 
     fn located(self) -> Located {
-        let value = self.structured.or(self.text.map(Extent::Text)).unwrap_or(Extent::Nothing);
+        let content = match (self.blocks, self.text, self.content) {
+            (1, Some(text), _) => Extent::Text(text),
+            (1.., _, Some(blocks)) => Extent::Json(blocks),
+            _ => Extent::Nothing,
+        };
+        let value = self.structured.unwrap_or(content);
         Located { value, is_error: self.is_error }
     }
 }

@@ -198,6 +198,8 @@ impl<'s> Variants<'s> {
         let choices: Vec<(&Json, Vec<Plain<'s>>)> =
             choices.iter().take(MOST).map(|choice| (choice, self.fitting(choice, depth))).collect();
         let mut all = Vec::new();
+        // Where each value of each choice matches another one, the schema accepts none; its author means all.
+        let plain = || choices.iter().flat_map(|(_, own)| own.clone()).collect();
         for (at, (_, own)) in choices.iter().enumerate() {
             let mut own = own.clone();
             if let Some(name) = told_by {
@@ -215,7 +217,7 @@ impl<'s> Variants<'s> {
             }
             all.extend(own);
         }
-        all
+        if all.is_empty() { plain() } else { all }
     }
 
     /// A choice that constrains little more than which members exist, or one value.

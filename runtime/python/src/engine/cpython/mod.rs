@@ -8,8 +8,8 @@
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
 //! - `zygote`: the warm process: forking, killing, exit statuses; `control`: its orders; `memory`: what scripts hold
-//! - `jail.py`, `zygote.py`, `program.py`, `results.py`, `main.py`: the program of the warm process, in this
-//!   order as one text
+//! - `jail.py`, `zygote.py`, `program.py`, `channel.py`, `event_loop.py`, `results.py`, `main.py`: the program of the
+//!   warm process, in this order as one text
 
 mod control;
 mod memory;

@@ -3,10 +3,10 @@
 #
 # The channel carries lines of JSON. The first line is the task: {code, output_bytes, keep}. This side sends
 # {call, tool, arguments, keep}, {call, request, arguments}, {call, kept, method, arguments}, {call, look},
-# {printed} and {warned} (more of its output), and at the end {output, cut, notes} or {error, cut}. It
-# receives {reply, value, content}, {reply, kept} or {reply, error, content, structured}. The exit status is 0
-# if the script succeeded, otherwise 1. A process with a retained namespace does not exit: the next task
-# follows.
+# {printed, cut} and {warned, cut} (more of its output), and at the end {output, cut, notes} or {error, cut}. It
+# receives {reply, value, content}, {reply, kept} or {reply, error, content, structured}; `reply` stands first.
+# The exit status is 0 if the script succeeded, otherwise 1. A process with a retained namespace does not exit:
+# the next task follows.
 
 import ast
 import asyncio
@@ -48,9 +48,11 @@ class ToolError(Exception):
 ToolError.__module__ = "builtins"
 
 
-# Number of lines that are sent at once. Later ones are sent at this interval, in seconds.
-LINES_AT_ONCE = 200
+# Number of pieces of output that are sent as they are written. Later ones are sent at this interval, in seconds, or when
+# they have so many bytes together.
+PIECES_AT_ONCE = 1000
 PAUSE = 0.05
+PIECE = 4096
 
 
 class Output:
@@ -60,7 +62,7 @@ class Output:
 
     def __init__(self, name, word, limit):
         self.name, self.word, self.limit = name, word, limit
-        self.bytes, self.cut, self.parts, self.sent, self.times, self.last = 0, False, [], 0, 0, 0.0
+        self.bytes, self.cut, self.parts, self.sent, self.told, self.times, self.last = 0, False, [], 0, 0, 0, 0.0
 
     def write(self, text):
         if not isinstance(text, str):
@@ -73,22 +75,23 @@ class Output:
             self.bytes += len(data)
             # Unpaired surrogates have no form in UTF-8.
             self.parts.append(data.decode("utf-8", "ignore"))
-            if text.endswith("\n") and (self.times < LINES_AT_ONCE or time.monotonic() - self.last > PAUSE):
+            is_much = self.cut or self.bytes - self.told >= PIECE
+            if is_much or self.times < PIECES_AT_ONCE or time.monotonic() - self.last > PAUSE:
                 self.tell()
         return len(text)
 
     def tell(self):
         if self.sent < len(self.parts):
             text = "".join(self.parts[self.sent:])
-            self.sent, self.times, self.last = len(self.parts), self.times + 1, time.monotonic()
-            Script.channel.send({self.word: text})
+            self.sent, self.told, self.times, self.last = len(self.parts), self.bytes, self.times + 1, time.monotonic()
+            Script.channel.send({self.word: text, "cut": self.cut})
 
     def writelines(self, lines):
         for line in lines:
             self.write(line)
 
     def flush(self):
-        pass
+        self.tell()
 
     def isatty(self):
         return False
@@ -99,112 +102,41 @@ class Output:
     def readable(self):
         return False
 
+    def reconfigure(self, **_):
+        pass
+
+    @property
+    def buffer(self):
+        return OutputBytes(self)
+
     def fileno(self):
         raise OSError("scripts have no files; use print()")
 
 
-class Channel:
-    def __init__(self, descriptor):
-        self.descriptor, self.buffer, self.waiting, self.last = descriptor, bytearray(), {}, 0
+class OutputBytes:
+    """`sys.stdout.buffer`: bytes of UTF-8."""
 
-    def send(self, message):
-        text = json.dumps(message, separators=(",", ":"), default=plain, allow_nan=False)
-        data = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
-        # The other side stops reading while many replies are unread, so they are read meanwhile.
-        poll = select.poll()
-        poll.register(self.descriptor, select.POLLIN | select.POLLOUT)
-        filled = False
-        while data:
-            ready = poll.poll()[0][1]
-            if ready & select.POLLOUT or not ready & select.POLLIN:
-                data = data[os.write(self.descriptor, data[:AT_ONCE]):]
-            else:
-                self.fill()
-                filled = True
-        if filled:
-            self.settle_later()
+    mode, closed = "wb", False
 
-    def settle_later(self):
-        """Settles the replies that are read already: nothing else may make the channel readable again."""
-        try:
-            asyncio.get_running_loop().call_soon(self.settle_all)
-        except RuntimeError:
-            pass
+    def __init__(self, output):
+        self.output = output
 
-    def read_line(self):
-        while (end := self.buffer.find(b"\n")) < 0:
-            self.fill()
-        line = bytes(self.buffer[:end])
-        del self.buffer[: end + 1]
-        return json.loads(line)
+    def write(self, data):
+        data = bytes(data)
+        self.output.write(data.decode("utf-8", "replace"))
+        return len(data)
 
-    def fill(self):
-        data = os.read(self.descriptor, 1 << 16)
-        if not data:
-            os._exit(70)
-        self.buffer += data
+    def flush(self):
+        self.output.flush()
 
-    def ask(self, message):
-        """A future of the reply: the value, and all content blocks or None when the value says everything."""
-        # The script may be killed during the call, so its output is sent first.
-        for output in Script.outputs:
-            output.tell()
-        self.last += 1
-        future = asyncio.get_running_loop().create_future()
-        self.waiting[self.last] = future
-        self.send({"call": self.last, **message})
-        return future
-
-    def look(self, at):
-        """What it shows, at once."""
-        self.last += 1
-        number = self.last
-        self.send({"call": number, "look": at})
-        while (reply := self.read_line())["reply"] != number:
-            self.settle(reply)
-        if self.buffer:
-            self.settle_later()
-        if "error" in reply:
-            raise ToolError(reply["error"])
-        return reply["value"]
-
-    def readable(self):
-        self.fill()
-        self.settle_all()
-
-    def settle_all(self):
-        while b"\n" in self.buffer:
-            self.settle(self.read_line())
-
-    def settle(self, reply):
-        future = self.waiting.pop(reply["reply"], None)
-        if future is None or future.done():
-            return
-        if "error" in reply:
-            error = ToolError(reply["error"])
-            error.content, error.structured_content = reply.get("content", ()), reply.get("structured")
-            future.set_exception(error)
-        elif "kept" in reply:
-            future.set_result((Spilled(reply["kept"]), None))
-        else:
-            # A result that has nothing but other content is this content.
-            content = reply.get("content")
-            future.set_result((reply.get("value", content), content))
-
-
-def plain(value):
-    """What JSON has no form for, as models mean it."""
-    if isinstance(value, (set, frozenset, tuple, collections.abc.KeysView, collections.abc.ValuesView, range)):
-        return list(value)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} cannot be an argument of a tool")
+    def writable(self):
+        return True
 
 
 class Script:
-    """The script of this process: its channel, and what it called and did not await."""
+    """The script of this process: its channel, what it called and did not await, and what its cancelled tasks ran."""
 
-    channel, never, names, functions, outputs = None, set(), {}, {}, ()
+    channel, never, names, cancelled, functions, outputs = None, set(), {}, set(), {}, ()
     # Numbers of the scripts in a retained namespace, from the second on.
     number = itertools.count(2)
 
@@ -214,6 +146,8 @@ class Call(collections.abc.Coroutine):
 
     def __init__(self, name, coroutine):
         self._call_ = (name, coroutine, False)
+        # What prints a task shows these.
+        self.__name__ = self.__qualname__ = name
         Script.never.add(id(self))
         Script.names[id(self)] = name
 
@@ -246,14 +180,24 @@ class Call(collections.abc.Coroutine):
     __str__ = __repr__
 
 
-def not_awaited(self, *_, **__):
-    name = object.__getattribute__(self, "_call_")[0]
-    raise TypeError(f"{name}(…) was not awaited, so this is no result yet: write `await {name}(…)`")
+def no_result(call):
+    name = object.__getattribute__(call, "_call_")[0]
+    return f"{name}(…) was not awaited, so this is no result yet: write `await {name}(…)`"
 
+
+def not_awaited(self, *_, **__):
+    raise TypeError(no_result(self))
+
+
+def no_attribute(self, _):
+    raise AttributeError(no_result(self))
+
+
+Call.__getattr__ = no_attribute
 
 for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains__ __bool__ __int__ __float__ __index__ __call__
     __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __mod__ __lt__ __le__ __gt__ __ge__
-    __getattr__ __reversed__ __enter__ __format__ __or__ __and__""".split():
+    __reversed__ __enter__ __format__ __or__ __and__""".split():
     setattr(Call, _name, not_awaited)
 
 
@@ -320,45 +264,6 @@ def make_functions(table):
     others = {name: unavailable(name) for name in table["unavailable"]}
     ours = {"tools": tools, "help": help, "content_of": content_of, **REQUESTS}
     return {"names": functions, "all": {**functions, **others, **ours}}
-
-
-def run_nested(loop):
-    """`asyncio.run` for a script that is awaited itself: turns of the same loop until it is done."""
-
-    def run(main, *, debug=None, loop_factory=None):
-        if not asyncio.iscoroutine(main):
-            raise ValueError(f"a coroutine was expected, got {main!r}")
-        outer = asyncio.current_task(loop)
-        task = loop.create_task(main)
-        if outer is not None:
-            asyncio.tasks._leave_task(loop, outer)
-        try:
-            while not task.done():
-                loop._run_once()
-        finally:
-            if outer is not None:
-                asyncio.tasks._enter_task(loop, outer)
-        return task.result()
-
-    return run
-
-
-def compiled(code, file):
-    """Runs as the body of a module whose frame is called `__main__`; a `return` outside of functions makes it a function."""
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    try:
-        body = compile(code, file, "exec", flags=flags, dont_inherit=True)
-    except SyntaxError as error:
-        if "outside" not in str(error.msg):
-            raise
-        tree = ast.parse(code, file)
-        wrapper = ast.parse("async def __main__():\n    pass\nawait __main__()", file)
-        wrapper.body[0].body = tree.body or wrapper.body[0].body
-        return compile(wrapper, file, "exec", flags=flags, dont_inherit=True)
-    names = {"co_name": "__main__"}
-    if hasattr(body, "co_qualname"):
-        names["co_qualname"] = "__main__"
-    return body.replace(**names)
 
 
 def format_traceback(error):
@@ -457,15 +362,15 @@ def run_script(settings, functions, descriptor, inherited):
     channel = Script.channel = Channel(descriptor)
     Script.functions = functions["names"]
     task = channel.read_line()
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
+    loop = ScriptLoop()
+    loop.install()
     loop.add_reader(descriptor, channel.readable)
     limit(settings, task["keep"])
     own_domain(settings["landlock"])
     filter_system_calls(settings["filter"])
 
     namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
-    asyncio.run = run_nested(loop)
+    builtins.exit = builtins.quit = sys.exit
     for public, (names, modules) in QUIET.items():
         for name in names:
             for module in filter(None, map(sys.modules.get, modules)):
@@ -486,14 +391,15 @@ def run_script(settings, functions, descriptor, inherited):
 def run_one(loop, namespace, task, file):
     """The exit status. What it printed, or why not, was sent."""
     channel, code = Script.channel, task["code"]
-    output = sys.stdout = Output("<stdout>", "printed", task["output_bytes"])
-    sys.stderr = Output("<stderr>", "warned", task["output_bytes"])
+    output = sys.stdout = sys.__stdout__ = Output("<stdout>", "printed", task["output_bytes"])
+    sys.stderr = sys.__stderr__ = Output("<stderr>", "warned", task["output_bytes"])
     outputs = Script.outputs = (output, sys.stderr)
     # Lines as Python counts them. Each has a line end, because the marks below a line are computed with it.
     lines = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     linecache.cache[file] = (len(code), None, [line + "\n" for line in lines], file)
     Script.never.clear()
     Script.names.clear()
+    Script.cancelled.clear()
 
     async def main():
         result = eval(compiled(code, file), namespace)
@@ -513,20 +419,24 @@ def run_one(loop, namespace, task, file):
         except BaseException:
             message = type(error).__name__
     try:
+        loop.cancel_left(asyncio.all_tasks(loop))
+    except BaseException:
+        # An exit that a cancelled task asked for comes too late.
+        pass
+    try:
         for each in outputs:
             each.tell()
         if status == 0:
             text = "".join(output.parts)
             never = sorted({Script.names[each] for each in Script.never})
             notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
+            left = sorted(Script.cancelled)
+            notes += [f"RuntimeWarning: a task of {name}(…) was cancelled before it was done: await the task" for name in left]
             channel.send({"output": text, "cut": output.cut, "notes": notes})
         else:
             channel.send({"error": message[:LONGEST_TRACEBACK], "cut": output.cut})
     except BaseException:
         status = 1
-    if task["keep"]:
-        for left in asyncio.all_tasks(loop):
-            left.cancel()
-        channel.waiting.clear()
+    channel.waiting.clear()
     return status
 

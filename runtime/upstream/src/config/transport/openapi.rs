@@ -4,6 +4,7 @@
 use crate::config::ConfigError;
 use crate::config::entry::{EntryReader, saturated};
 use crate::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource, is_pattern};
+use ptc_base::secrets::names;
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -120,6 +121,12 @@ impl EntryReader<'_> {
                     return Err(wrong(&["default_args"], "default_args must be an object of arguments"));
                 }
             };
+            for (name, value) in default_args.iter().filter(|(name, _)| names::is_secret(name)) {
+                if let Some(value) = value.as_str() {
+                    let what = format!("the default argument {name} of {id}");
+                    self.protect(&[KEY, id, "default_args", name], &what, value);
+                }
+            }
             let told =
                 OperationOverride { name: text("name")?, description: text("description")?, default_args };
             overrides.insert(id.clone(), told);

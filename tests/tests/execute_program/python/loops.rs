@@ -1,0 +1,104 @@
+//! Event loops, tasks and exits, as scripts use them that are written for a process of their own.
+
+use ptc_tests::scripts::{ONLY_SCRIPTS, counter, run};
+use ptc_tests::serve::{Server, text_of};
+use serde_json::json;
+
+fn server(more: &[&str]) -> Server {
+    let flags = [&ONLY_SCRIPTS[..], &["--python-engine", "cpython"], more].concat();
+    Server::start(&counter().write().flags(&flags))
+}
+
+fn is(server: &mut Server, code: &str, want: &str) {
+    assert_eq!(run(server, code), format!("[Script executed successfully]\n{want}"), "{code}");
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_script_may_run_a_loop_of_its_own() {
+    let mut server = server(&[]);
+    let start = "import asyncio\nasync def main():\n    return await mcp__counter__text(text='ok')\n";
+    for rest in [
+        "loop = asyncio.get_event_loop()\nprint(loop.run_until_complete(main()))",
+        "loop = asyncio.new_event_loop()\nasyncio.set_event_loop(loop)\ntry:\n    print(loop.run_until_complete(main()))\nfinally:\n    loop.close()",
+        "print(asyncio.run(main()))",
+        "print(asyncio.run(mcp__counter__text(text='ok')))",
+        "print(asyncio.get_event_loop().run_until_complete(asyncio.gather(main(), main()))[1])",
+        "if hasattr(asyncio, 'Runner'):\n    with asyncio.Runner() as runner:\n        print(runner.run(main()))\nelse:\n    print('ok')",
+        "async def outer():\n    return asyncio.run(main())\nprint(asyncio.run(outer()))",
+    ] {
+        is(&mut server, &format!("{start}{rest}"), "ok\n");
+    }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_task_can_be_printed_and_one_that_is_left_is_reported() {
+    let mut server = server(&[]);
+    is(
+        &mut server,
+        "import asyncio\nt = asyncio.create_task(mcp__counter__text(text='1'))\nprint('mcp__counter__text' in repr(t), await t)",
+        "True 1\n",
+    );
+    let left = |name: &str| {
+        format!("RuntimeWarning: a task of {name}(…) was cancelled before it was done: await the task")
+    };
+    is(
+        &mut server,
+        "import asyncio\nasyncio.create_task(mcp__counter__hang())\nprint('end')",
+        &format!("end\n{}", left("mcp__counter__hang")),
+    );
+    // As `asyncio.run` ends them, with what they clean up.
+    let start = "import asyncio\nasync def work():\n    try:\n        await mcp__counter__hang()\n    finally:\n        print('cleaned')\n";
+    is(
+        &mut server,
+        &format!("{start}t = asyncio.create_task(work())\nawait asyncio.sleep(0)"),
+        &format!("cleaned\n{}", left("work")),
+    );
+    is(
+        &mut server,
+        &format!(
+            "{start}async def main():\n    t = asyncio.create_task(work())\n    await asyncio.sleep(0)\nasyncio.run(main())\nprint('end')"
+        ),
+        &format!("cleaned\nend\n{}", left("work")),
+    );
+    let text = run(&mut server, "r = mcp__counter__text(text='a')\nprint(r.upper())");
+    assert!(text.contains("was not awaited, so this is no result yet"), "{text}");
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn exits_and_streams_are_those_of_an_interpreter() {
+    let mut server = server(&[]);
+    is(&mut server, "print(1)\nexit()\nprint(2)", "1\n");
+    is(&mut server, "print(1)\nquit(0)", "1\n");
+    let text = run(&mut server, "exit('no rows')");
+    assert_eq!(text, "[Script execution failed]\nSystemExit: no rows");
+    is(
+        &mut server,
+        "import sys\nsys.stdout.reconfigure(encoding='utf-8')\nsys.stdout.buffer.write('ä\\n'.encode())\nprint('b', file=sys.__stdout__)",
+        "ä\nb\n",
+    );
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_script_with_a_return_has_the_names_of_its_module() {
+    let mut server = server(&["--sessions"]);
+    is(
+        &mut server,
+        "from math import *\nn: int = 1\nlater: str\ndef add():\n    global n\n    n += 1\nadd()\n\
+         for i in range(3):\n    if i == 1:\n        print(n, i, floor(pi), 'n' in globals())\n        return",
+        "2 1 3 True\n",
+    );
+    let mut step = |session: &str, code: &str| {
+        let arguments = json!({ "code": code, "session_id": session });
+        let answer =
+            server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
+        text_of(&answer["result"])
+    };
+    let text = step("new", "x = 1\ndef double(): return 2 * x\nif x: return");
+    let id = text.split("[session_id: ").nth(1).unwrap().trim_end().strip_suffix(']').unwrap();
+    let text = step(id, "x += 1\nprint(x, double())");
+    assert!(text.starts_with("[Script executed successfully]\n2 4\n"), "{text}");
+}
