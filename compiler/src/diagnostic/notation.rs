@@ -96,14 +96,10 @@ fn parts_of_one_word(text: &SpanText<'_>) -> Option<String> {
         {
             return Some(hint);
         }
-        let is_alone =
-            token == Ok(Token::Symbol) && whole[..span.start].chars().next_back().is_none_or(|c| !is_part(c));
-        if is_alone && let Some(hint) = hint_for_number(&whole[span.clone()]) {
-            return Some(hint);
-        }
         last = token.ok().map(|token| (token, span));
     }
-    None
+    // In a longer text the number is another mistake.
+    word.is_empty().then(|| hint_for_number(text.covered)).flatten()
 }
 
 /// The hint for a number or a keyword with this symbol directly after it.
