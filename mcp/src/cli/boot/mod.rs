@@ -133,23 +133,7 @@ fn configuration(
             server.startup_is_explicit = true;
         }
     }
-    let start = match need {
-        Need::All | Need::State | Need::Check => StartPolicy::All,
-        Need::Interactive | Need::OnDemand | Need::Script(_) | Need::Program(_)
-            if flags.startup == Some(StartupFlag::Strict) =>
-        {
-            StartPolicy::All
-        }
-        Need::OnDemand | Need::Interactive => StartPolicy::Lazy,
-        Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
-        Need::Script(code) => {
-            let names = servers.iter().map(|server| server.name.to_string());
-            StartPolicy::Named(names.filter(|name| code.contains(&qualified_name(name, ""))).collect())
-        }
-        // Without servers nothing starts anyway.
-        Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
-        Need::Program(source) => StartPolicy::of_program(source, prelude.as_deref()),
-    };
+    let start = start_policy(flags, need, &servers, prelude.as_deref());
     let startup = flags.startup.map(Startup::from);
     let snapshot = flags.snapshot()?;
     let (start, startup) = match snapshot {
@@ -187,6 +171,32 @@ fn configuration(
         ..RuntimeConfig::default()
     };
     Ok(BootSettings { config, has_upstreams, execution })
+}
+
+/// The servers that have to be started for a need.
+fn start_policy(
+    flags: &UpstreamFlags,
+    need: Need<'_>,
+    servers: &[ServerEntry],
+    prelude: Option<&Prelude>,
+) -> StartPolicy {
+    match need {
+        Need::All | Need::State | Need::Check => StartPolicy::All,
+        Need::Interactive | Need::OnDemand | Need::Script(_) | Need::Program(_)
+            if flags.startup == Some(StartupFlag::Strict) =>
+        {
+            StartPolicy::All
+        }
+        Need::OnDemand | Need::Interactive => StartPolicy::Lazy,
+        Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
+        Need::Script(code) => {
+            let names = servers.iter().map(|server| server.name.to_string());
+            StartPolicy::Named(names.filter(|name| code.contains(&qualified_name(name, ""))).collect())
+        }
+        // Without servers nothing starts anyway.
+        Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
+        Need::Program(source) => StartPolicy::of_program(source, prelude),
+    }
 }
 
 /// Makes the servers of documents mandatory, and returns a policy that starts only these.

@@ -111,28 +111,7 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
              {name} --openapi URL"
         )));
     } else {
-        if let Some(address) = command.first().filter(|program| program.contains("://")) {
-            return Err(Abort::usage(format!(
-                "{address} is no address of a server: it begins with https:// or http://"
-            )));
-        }
-        if command.first().is_some_and(|program| is_this_program(program)) {
-            return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
-        }
-        let mut words = command.into_iter().map(Value::from);
-        entry.extend(words.next().map(|program| ("command".to_owned(), program)));
-        entry.insert("args".into(), words.collect());
-        pairs(&mut entry, "env", &env, '=')?;
-        let here = std::env::current_dir()?;
-        match cwd {
-            Some(folder) => {
-                entry.insert("cwd".into(), path_text(&here.join(folder))?.into());
-            }
-            None => set_working_folder(&mut entry, Some(&here)),
-        }
-        if entry.contains_key("cwd") {
-            path_text(&here)?;
-        }
+        program(&mut entry, command, &env, cwd)?;
     }
     entry.extend(description.map(|text| ("description".to_owned(), text.into())));
     let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(Cow::into_owned).collect();
@@ -154,6 +133,38 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
     }
     console::write_line(&format!("next: ptc tools {}{}", quoted(&name), target.flag()))?;
     Ok(Exit::Ok)
+}
+
+/// Adds the program that starts a server, with its variables and its folder.
+fn program(
+    entry: &mut Map<String, Value>,
+    command: Vec<String>,
+    env: &[String],
+    cwd: Option<String>,
+) -> Result<(), Abort> {
+    if let Some(address) = command.first().filter(|program| program.contains("://")) {
+        return Err(Abort::usage(format!(
+            "{address} is no address of a server: it begins with https:// or http://"
+        )));
+    }
+    if command.first().is_some_and(|program| is_this_program(program)) {
+        return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
+    }
+    let mut words = command.into_iter().map(Value::from);
+    entry.extend(words.next().map(|program| ("command".to_owned(), program)));
+    entry.insert("args".into(), words.collect());
+    pairs(entry, "env", env, '=')?;
+    let here = std::env::current_dir()?;
+    match cwd {
+        Some(folder) => {
+            entry.insert("cwd".into(), path_text(&here.join(folder))?.into());
+        }
+        None => set_working_folder(entry, Some(&here)),
+    }
+    if entry.contains_key("cwd") {
+        path_text(&here)?;
+    }
+    Ok(())
 }
 
 /// Puts `--` before the program in the words of a command line `ptc add NAME PROGRAM ARGUMENT…`. `command` defines the

@@ -173,12 +173,19 @@ fn install(
         None => write()?,
         Some(moved) => write_both(path, &target, moved, write)?,
     }
-    let label = client.label();
-    let does = if is_there { "starts ptc already" } else { "will start ptc" };
-    let says = if excluded.is_some() { "has ptc now, and does not start it" } else { does };
-    console::write_line(&format!("{label} {says}: {}", path.display()))?;
+    let does = match (&excluded, is_there) {
+        (Some(_), _) => "has ptc now, and does not start it",
+        (None, true) => "starts ptc already",
+        (None, false) => "will start ptc",
+    };
+    console::write_line(&format!("{} {does}: {}", client.label(), path.display()))?;
     excluded.map_or(Ok(()), |key| console::write_line(&key))?;
     say_of_own(args, &own, &target)?;
+    say_next(args, &target)
+}
+
+/// Says what is to be done next.
+fn say_next(args: &InstallArgs, target: &Target) -> Result<Exit, Abort> {
     if args.upstreams_config.is_some() && !target.path.exists() {
         console::write_line(&format!(
             "{} is not there: ptc does not start until it is",
@@ -187,8 +194,9 @@ fn install(
     }
     let project = if args.project { " --project" } else { "" };
     console::write_line(&format!(
-        "next: restart {label}; `ptc install {}{project} --undo` takes it back",
-        client.key()
+        "next: restart {}; `ptc install {}{project} --undo` takes it back",
+        args.client.label(),
+        args.client.key()
     ))?;
     Ok(Exit::Ok)
 }
@@ -209,7 +217,7 @@ fn say_of_own(args: &InstallArgs, own: &OwnServers, target: &Target) -> Result<(
         true => own.moves(args.client, &target.path, args.dry_run),
         false => own.advice(args.client, args.project).into_iter().collect(),
     };
-    lines.iter().try_for_each(|line| console::write_line(line)).map_err(Abort::from)
+    lines.iter().try_for_each(|line| console::write_line(line))
 }
 
 /// Adds servers to the configuration of `ptc`, then changes the client's file with `write`. When that fails, the

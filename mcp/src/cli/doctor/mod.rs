@@ -115,13 +115,7 @@ pub async fn run(mut args: DoctorArgs) -> Result<Exit, Abort> {
     let files = args.upstreams.files();
     let (mut configuration, entries) = look_at_files(&args.upstreams, &files)?;
     let is_readable = configuration.level() < Level::Error;
-    configuration.findings.push(match args.python.describe().await {
-        Ok(engine) => Finding::ok("scripts", engine),
-        Err(why) => {
-            let remedy = format!("only execute_program needs it; {REMEDY}");
-            Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy)
-        }
-    });
+    configuration.findings.push(look_at_scripts(&args.python).await);
     configuration.findings.extend(look_at_user(&entries));
     let mut servers = Vec::new();
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
@@ -170,6 +164,17 @@ pub async fn run(mut args: DoctorArgs) -> Result<Exit, Abort> {
         OutputFormat::Json => console::write_json(&json_report(&sections, exit))?,
     }
     Ok(exit)
+}
+
+/// Checks that Python scripts can be run.
+async fn look_at_scripts(python: &PythonFlags) -> Finding {
+    match python.describe().await {
+        Ok(engine) => Finding::ok("scripts", engine),
+        Err(why) => {
+            let remedy = format!("only execute_program needs it; {REMEDY}");
+            Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy)
+        }
+    }
 }
 
 /// Rules of the policy that can match nothing.

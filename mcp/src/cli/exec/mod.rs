@@ -12,6 +12,7 @@ use super::flags::python::PythonFlags;
 use super::flags::source::without_mark;
 use super::print::print_script;
 use super::replay::record::RecordFlags;
+use clap::Arg;
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
@@ -26,6 +27,7 @@ use std::sync::Arc;
   echo 'print(1 + 1)' | ptc exec -
 
 Tools are async functions: `await mcp__<server>__<tool>(name=value)`.")]
+#[command(mut_args(without_limits_of_programs))]
 pub struct ExecArgs {
     /// The script; - for standard input
     #[arg(value_name = "FILE")]
@@ -53,6 +55,12 @@ const OF_PROGRAMS: [(&str, Option<&str>); 7] = [
     ("parallel-width", None),
     ("max-symbols", None),
 ];
+
+/// Hides a flag that is refused.
+fn without_limits_of_programs(arg: Arg) -> Arg {
+    let is_refused = OF_PROGRAMS.iter().any(|(flag, _)| arg.get_id() == flag);
+    if is_refused { arg.hide(true) } else { arg }
+}
 
 /// Runs the command.
 pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {

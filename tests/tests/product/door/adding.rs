@@ -1,7 +1,5 @@
 //! `ptc add` at places and with words that are not as expected.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
-
 use super::setup::{Home, OURS};
 
 #[test]

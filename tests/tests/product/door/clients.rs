@@ -1,7 +1,5 @@
 //! `ptc install` and `ptc config import`: switches, notes and projects of clients, and files that are not as expected.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
-
 use super::setup::{Home, OURS};
 use ptc_tests::binary::run;
 use serde_json::{Value, json};

@@ -265,6 +265,7 @@ fn limits_of_programs_are_refused_for_scripts() {
         let refused = run_ptc(&["exec", "-", flag, if flag == "--fuel" { "10" } else { "10s" }], "print(1)");
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains(said), "{refused:?}");
+        assert!(!run_ptc(&["exec", "--help"], "").stdout.contains(&format!("{flag} ")));
     }
 }
 
