@@ -7,7 +7,8 @@
 //!
 //! Eras: by default it knows `initialize` only. `--stateless` knows `server/discover` only, `--deaf` does not
 //! answer unknown methods, `--strict` ends when the first message is not `initialize`, `--future` is
-//! stateless and speaks no revision that `ptc` knows.
+//! stateless and speaks no revision that `ptc` knows. `--speaks REVISION` answers `initialize` with this
+//! revision, `--refuses REVISION` refuses it, since it speaks this one only.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -87,9 +88,14 @@ fn main() {
         }
         match method {
             Some("initialize") if has("--mute") => {}
+            Some("initialize") if value_of("--refuses").is_some() => {
+                write(&json!({"jsonrpc": "2.0", "id": id,
+                "error": {"code": -32602, "message": "Unsupported protocol version",
+                "data": {"supported": [value_of("--refuses")], "requested": "2025-11-25"}}}))
+            }
             Some("initialize") if !stateless && !has("--future") => answer(
                 &id,
-                json!({"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+                json!({"protocolVersion": value_of("--speaks").unwrap_or("2024-11-05".to_owned()), "capabilities": {"tools": {}},
                 "serverInfo": {"name": "fake", "version": "9"}}),
             ),
             Some("server/discover") if has("--future") => write(&json!({"jsonrpc": "2.0", "id": id,

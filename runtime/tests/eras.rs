@@ -67,8 +67,17 @@ async fn a_server_that_ends_at_the_probe_is_started_again_without_it() {
 async fn without_a_common_version_the_start_fails_and_says_so() {
     let fake = upstream(&["--future"]);
     let fault = fake.start().await.unwrap_err().to_string();
-    let want = "handshake failed: no common protocol version: the server speaks 2031-01-01, \
-                ptc speaks 2026-07-28 and 2025-11-25";
+    let want = "handshake failed: no common protocol version: the server speaks 2031-01-01; \
+                ptc speaks 2026-07-28, 2025-11-25, ";
     assert!(fault.starts_with(want), "{fault}");
     assert_eq!(fake.status().state, UpstreamState::Failed);
+    // In the answer to `initialize`, and in its refusal.
+    for how in ["--speaks", "--refuses"] {
+        let fake = upstream(&[how, "2031-01-01"]);
+        let fault = fake.start().await.unwrap_err().to_string();
+        assert!(fault.starts_with(want), "{how}: {fault}");
+    }
+    for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        assert_eq!(protocol_of(&upstream(&["--speaks", revision])).await, revision);
+    }
 }

@@ -8,7 +8,7 @@ use common::{call, request, upstream_with};
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::tools::SnapshotMode;
 use ptc_upstream::config::ServerEntry;
-use ptc_upstream::{HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
+use ptc_upstream::{HttpProtocol, ResultSink, SupervisedUpstream, Upstream, UpstreamFault};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,25 +23,16 @@ enum Sees {
     TooLarge,
 }
 
-/// The state of the server afterwards.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Then {
-    GoesOn,
-    /// The connection is made again after the recovery window.
-    IsLost,
-}
-
 struct Fault {
     name: &'static str,
     reply: fn(&Got) -> Reply,
     sees: Sees,
     /// Part of the message.
     says: &'static str,
-    then: Then,
 }
 
 const fn fault(name: &'static str, reply: fn(&Got) -> Reply, sees: Sees, says: &'static str) -> Fault {
-    Fault { name, reply, sees, says, then: Then::GoesOn }
+    Fault { name, reply, sees, says }
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -174,20 +165,26 @@ const FAULTS: &[Fault] = &[
         Sees::Error,
         "without an answer",
     ),
-    Fault {
-        then: Then::IsLost,
-        ..fault(
-            "401",
-            |_| {
-                let wants =
-                    "Bearer realm=\"mcp\", error=\"invalid_token\", error_description=\"it has expired\"";
-                status(401, &[("www-authenticate", wants)], "who?")
-            },
-            Sees::Unavailable,
-            "http 401 Unauthorized: who?; the server asks for Bearer (realm \"mcp\", error \"invalid_token\", \
-                because \"it has expired\")",
-        )
-    },
+    fault(
+        "401",
+        |_| {
+            let wants = "Bearer realm=\"mcp\", error=\"invalid_token\", error_description=\"it has expired\"";
+            status(401, &[("www-authenticate", wants)], "who?")
+        },
+        Sees::Unavailable,
+        "http 401 Unauthorized: who?; the server asks for Bearer (realm \"mcp\", error \"invalid_token\", \
+            because \"it has expired\")",
+    ),
+    fault(
+        "404 with an answer",
+        |got| {
+            let error = json!({"code": -32602, "message": "no such row, in any session"});
+            let answer = json!({"jsonrpc": "2.0", "id": got.json()["id"], "error": error});
+            status(404, &[JSON], &answer.to_string())
+        },
+        Sees::Error,
+        "no such row",
+    ),
     fault(
         "403",
         |_| status(403, &[("www-authenticate", "Bearer scope=\"files:write\"")], ""),
@@ -272,7 +269,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 #[tokio::test]
 async fn every_fault_is_told_and_the_next_call_works() {
     for style in Style::ALL {
-        for Fault { name: what, reply, sees, says, then } in FAULTS {
+        for Fault { name: what, reply, sees, says } in FAULTS {
             let reply = *reply;
             let server =
                 RemoteServer::new(style, move |got| (tool(got)? == "fault").then(|| reply(got))).await;
@@ -288,15 +285,13 @@ async fn every_fault_is_told_and_the_next_call_works() {
             if let UpstreamFault::TooLarge { bytes, cap } = fault {
                 assert!(cap == CAP as u64 && bytes > cap && bytes < 2 * cap, "{what}: {bytes} of {cap}");
             }
-            if *then == Then::IsLost {
-                until(|| remote.status().state == UpstreamState::BackingOff).await;
-                tokio::time::sleep(Duration::from_millis(120)).await;
-            }
             let answer = call(&remote, "echo", json!({"after": what})).await;
             assert_eq!(answer.unwrap()["structuredContent"]["after"], *what, "{style:?}");
-            // Every handshake ends with a listing.
-            let listings = server.log().iter().filter(|name| *name == "tools/list").count();
-            assert_eq!(listings, if *then == Then::IsLost { 2 } else { 1 }, "{style:?}, {what}");
+            // Every handshake ends with a listing, and nothing is sent twice.
+            let got = server.http.got();
+            let listings = got.iter().filter(|got| name(got) == "tools/list").count();
+            let sent = got.iter().filter(|got| tool(got).is_some_and(|tool| tool == "fault")).count();
+            assert_eq!((listings, sent), (1, 1), "{style:?}, {what}");
         }
     }
 }

@@ -11,10 +11,10 @@ use ptc_calls::tools::SnapshotMode;
 use ptc_upstream::config::ServerEntry;
 use ptc_upstream::{SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 fn upstream(entry: ServerEntry) -> SupervisedUpstream {
     upstream_with(entry, SnapshotMode::Live, SecretRegistry::new())
@@ -104,6 +104,36 @@ async fn one_new_session_for_all_who_lost_it_and_each_call_once() {
         assert_eq!(on("session-2"), 50, "each was executed once");
         assert_eq!(remote.status().state, UpstreamState::Ready);
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_with_401_ends_no_other_one() {
+    let (arrived, mut has_arrived) = mpsc::unbounded_channel();
+    let (refused, is_refused) = oneshot::channel::<()>();
+    let is_refused = Mutex::new(Some(is_refused));
+    let server = RemoteServer::new(Style::Sessions, move |got| match tool(got)?.as_str() {
+        "slow" => {
+            arrived.send(()).unwrap();
+            let is_refused = is_refused.lock().unwrap().take().unwrap();
+            let wait = Step::Until(Box::pin(async move { is_refused.await.unwrap() }));
+            let answer = result(got, &json!({"content": [], "structuredContent": {"n": 1}}));
+            Some(Reply([vec![wait], Reply::json(&answer).0].into_iter().flatten().collect()))
+        }
+        "fault" => Some(Reply::new(401, &[], "")),
+        _ => None,
+    })
+    .await;
+    let remote = upstream(server.entry());
+    let one = async {
+        has_arrived.recv().await.unwrap();
+        let fault = call(&remote, "fault", json!({})).await.unwrap_err();
+        assert!(matches!(fault, UpstreamFault::Unavailable(_)), "{fault:?}");
+        echo(&remote).await;
+        refused.send(()).unwrap();
+    };
+    let (answer, ()) = tokio::join!(call(&remote, "slow", json!({})), one);
+    assert_eq!(answer.unwrap()["structuredContent"]["n"], 1);
+    assert_eq!(remote.status().state, UpstreamState::Ready);
 }
 
 #[tokio::test]

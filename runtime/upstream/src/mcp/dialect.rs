@@ -15,8 +15,11 @@ use std::sync::Arc;
 /// The stateless revision that is requested.
 pub(super) const STATELESS: &str = "2026-07-28";
 
-/// The last revision with a handshake, requested by `initialize`; any answer is accepted.
+/// The last revision with a handshake, requested by `initialize`.
 pub(super) const HANDSHAKE: &str = "2025-11-25";
+
+/// The revisions with a handshake that are spoken, the latest first. A server may answer with any of them.
+pub(super) const HANDSHAKES: [&str; 5] = [HANDSHAKE, "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
 
 /// The era of a connection, found out when it is opened.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! page of its resources and prompts.
 
 use super::client::{Question, RpcClient};
-use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
+use super::dialect::{Dialect, HANDSHAKE, HANDSHAKES, STATELESS, client_info};
 use super::task::TaskForm;
 use crate::client_features::capabilities;
 use crate::jsonrpc::error::METHOD_NOT_FOUND;
@@ -11,7 +11,7 @@ use crate::request::Era;
 use crate::{ErrorObject, RawAnswer, UpstreamFault};
 use ptc_base::net::excerpt;
 use ptc_base::secrets::{Cut, SecretRegistry, shortened};
-use ptc_calls::tools::{CallTarget, ListKind, Listed, Offers, visible};
+use ptc_calls::tools::{CallTarget, ListKind, Listed, Offers, ServerText, visible};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -171,7 +171,7 @@ impl Greeting<'_> {
                 return Discovery::Legacy;
             }
             Err(UpstreamFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
-                return Discovery::Hopeless(no_common_version(&error));
+                return Discovery::Hopeless(no_common_version(&spoken_versions(&error)));
             }
             Err(UpstreamFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
                 return Discovery::Hopeless(UpstreamFault::Rpc(error));
@@ -208,13 +208,22 @@ impl Greeting<'_> {
             "{{\"protocolVersion\":\"{HANDSHAKE}\",\"capabilities\":{capabilities},\"clientInfo\":{}}}",
             client_info()
         );
-        let answer = self.request("initialize", params, Era::Opening).await?;
+        let answer = match self.request("initialize", params, Era::Opening).await {
+            Err(UpstreamFault::Rpc(error)) if !spoken_versions(&error).is_empty() => {
+                return Err(no_common_version(&spoken_versions(&error)));
+            }
+            answer => answer?,
+        };
         let result: InitializeResult = self.decode(&answer, "initialize")?;
-        let bytes = result.protocol_version.len();
+        let (version, bytes) = (&result.protocol_version, result.protocol_version.len());
         if bytes > LONGEST_VERSION {
             return Err(UpstreamFault::Protocol(format!(
                 "initialize named a protocolVersion of {bytes} bytes"
             )));
+        }
+        // Some servers name none.
+        if !version.is_empty() && !HANDSHAKES.contains(&version.as_str()) {
+            return Err(no_common_version(std::slice::from_ref(version)));
         }
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
         self.client.connection.notify("notifications/initialized", dialect.version());
@@ -318,10 +327,13 @@ fn spoken_versions(error: &ErrorObject) -> Vec<String> {
     named.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn no_common_version(error: &ErrorObject) -> UpstreamFault {
-    let spoken = spoken_versions(error);
+fn no_common_version(spoken: &[String]) -> UpstreamFault {
+    let theirs = match spoken {
+        [] => "others".to_owned(),
+        spoken => ServerText::new(&excerpt(&spoken.join(", "), LONGEST_INFO)).to_string(),
+    };
+    let ours = HANDSHAKES.join(", ");
     UpstreamFault::Protocol(format!(
-        "no common protocol version: the server speaks {}, ptc speaks {STATELESS} and {HANDSHAKE}",
-        if spoken.is_empty() { "others".to_owned() } else { spoken.join(", ") }
+        "no common protocol version: the server speaks {theirs}; ptc speaks {STATELESS}, {ours}"
     ))
 }

@@ -61,17 +61,18 @@ impl HttpRefusal {
         self.error.is_some()
     }
 
-    /// The server no longer knows the session that the request named. Some say so with 400: mostly without the id of the
-    /// request, which they have not read. An error about its parameters is its answer, whatever it says of sessions.
+    /// The server no longer knows the session that the request named. It says so with 404; some say so with 400. Mostly it
+    /// does not name the id of the request, which it has not read. An error with that id is an answer, unless its code and
+    /// its text are about the session: the request may have been executed.
     pub(super) fn is_lost_session(&self) -> bool {
         let says = |text: &str| text.to_ascii_lowercase().contains("session");
         match (self.status, &self.error) {
+            (StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST, Some(error)) if self.has_our_id => {
+                SESSION_CODES.contains(&error.code) && says(&error.message)
+            }
             (StatusCode::NOT_FOUND, _) => true,
             (StatusCode::BAD_REQUEST, None) => says(&self.text),
-            (StatusCode::BAD_REQUEST, Some(error)) => {
-                let is_refusal = !self.has_our_id || SESSION_CODES.contains(&error.code);
-                is_refusal && says(&error.message)
-            }
+            (StatusCode::BAD_REQUEST, Some(error)) => says(&error.message),
             _ => false,
         }
     }
@@ -83,11 +84,6 @@ impl HttpRefusal {
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
         );
         is_unknown && self.error.is_none()
-    }
-
-    /// True when every other request will be refused as well, whatever token it has.
-    pub(super) fn is_about_us(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED && self.login.is_none()
     }
 
     /// The fault of a request.

@@ -247,7 +247,7 @@ impl SseChannel {
             return Ok(None);
         }
         let refusal = self.wire.refusal(response).await;
-        if refusal.is_about_us() || refusal.is_lost_session() {
+        if refusal.is_lost_session() {
             self.life.end(refusal.words(), false);
         }
         Ok(Some(refusal))

@@ -152,13 +152,11 @@ impl Streamable {
         }
     }
 
-    /// The failure of a call that the server has refused.
+    /// The failure of a call that the server has refused: of this call only. A 401 says nothing of the requests that are under
+    /// way with the same token, and a missing login is the supervisor's business.
     fn refused(&self, refusal: HttpRefusal) -> PostFailure {
         if refusal.is_answer() {
             self.events.answered();
-        }
-        if refusal.is_about_us() {
-            self.life.end(refusal.words(), false);
         }
         PostFailure::Refused(refusal)
     }
