@@ -108,6 +108,17 @@ impl AnswerWriter {
     }
 }
 
+/// A complete answer of MCP, in a file if it exceeds the memory limit: its connection may have read more than its call
+/// takes.
+pub(super) fn placed(answer: RawAnswer, sink: &ResultSink) -> Result<RawAnswer, UpstreamFault> {
+    if answer.bytes().len() <= sink.max_bytes() || answer.spilled().is_some() {
+        return Ok(answer);
+    }
+    let mut writer = AnswerWriter::of_result(sink.clone());
+    writer.push(answer.bytes())?;
+    Ok(writer.finish()?)
+}
+
 /// Reads a body to its end into a sink.
 pub(super) async fn read(body: &mut Body, sink: &ResultSink) -> Result<RawAnswer, OverflowFault> {
     if sink.store().is_none() {

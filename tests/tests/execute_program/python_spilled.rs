@@ -210,6 +210,19 @@ fn it_goes_with_its_session() {
 
 #[test]
 #[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
+fn a_small_limit_holds_over_standard_input_too() {
+    let call = |bytes: usize| {
+        format!("r = await mcp__probe__echo(v='x' * {bytes}, on_large='spill')\nprint(type(r).__name__)")
+    };
+    for engine in engines() {
+        let mut server = server(engine, Upstreams::probe(), &["--max-upstream-response-bytes", "2000"]);
+        assert_eq!(printed(&mut server, &call(100)), "str\n", "{engine}");
+        assert_eq!(printed(&mut server, &call(5000)), "Spilled\n", "{engine}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_large_result_of_several_blocks_is_stored_with_all_of_them() {
     for engine in engines() {
         let mut server = server(engine, Upstreams::probe(), &[]);

@@ -24,6 +24,7 @@ servers:
       - {name: fail, command: ["sh", "-c", "echo no such report >&2; exit 3"]}
       - {name: secretive, command: ["env"]}
       - {name: slow, command: ["sh", "-c", "sleep 600 & echo $! > pid; sleep 600"]}
+      - {name: leave, command: ["sh", "-c", "mkfifo begun; setsid sh -c 'echo $$ > left; echo > begun; exec sleep 600' > /dev/null 2>&1 < /dev/null & cat begun"]}
       - {name: endless, command: ["yes"]}
       - {name: read_file, file: read}
       - {name: list_files, file: list}
@@ -102,6 +103,11 @@ fn a_command_ends_with_its_script_and_is_cut_at_its_limit() {
     assert!(text.starts_with("[Script execution failed]\n"), "{text}");
     let pid = std::fs::read_to_string(folder.path().join("data/pid")).unwrap();
     eventually("what it started has ended", || !Path::new("/proc").join(pid.trim()).exists());
+    // One that left its group has ended when the call has its answer.
+    let text = run(&mut server, "await mcp__here__leave()");
+    assert!(text.starts_with("[Script executed successfully]"), "{text}");
+    let pid = std::fs::read_to_string(folder.path().join("data/left")).unwrap();
+    eventually("what left the group has ended", || !Path::new("/proc").join(pid.trim()).exists());
     assert!(run(&mut server, "await mcp__here__endless()").contains("failed: "));
     let text = run(&mut server, "for n in range(3): await mcp__here__list_files(path='')");
     assert!(text.starts_with("[Script execution failed]\n") && text.contains("ToolError"), "{text}");

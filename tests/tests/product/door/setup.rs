@@ -214,11 +214,16 @@ fn undo_gives_back_what_came_later_than_the_backup() {
 
 /// A service whose document has three operations that read, one that writes and one that cannot be called.
 fn service() -> String {
+    service_at("/v1")
+}
+
+/// The service of a document that names this server.
+fn service_at(server: &str) -> String {
     let ok = json!({ "200": { "description": "ok", "content": { "application/json": {} } } });
     let header =
         json!([{ "name": "X-Key", "in": "header", "required": true, "schema": { "type": "string" } }]);
     let document = json!({
-        "openapi": "3.1.0", "info": { "title": "Tasks\nforged", "version": "1" }, "servers": [{ "url": "/v1" }],
+        "openapi": "3.1.0", "info": { "title": "Tasks\nforged", "version": "1" }, "servers": [{ "url": server }],
         "paths": {
             "/tasks": {
                 "get": { "operationId": "list_tasks", "tags": ["tasks"], "responses": ok },
@@ -272,6 +277,17 @@ fn a_service_is_added_in_one_line() {
     assert_eq!(home.json(OURS)["mcpServers"]["api"]["base_url"], format!("{address}/v1"));
     assert_eq!(names_of_tools(&home, "api"), ["list-tasks", "list-users"]);
     assert_eq!(home.ok(&["call", "api/list-tasks"]), "[\n  \"one\"\n]\n");
+
+    // What the pattern leaves out is said wherever the tools are shown.
+    let left_out = "include_operations leaves out operation odd has unsupported header parameter X-Key";
+    let effects = "include_operations leaves out 1 operations that may change something";
+    for command in ["tools", "doctor"] {
+        let said = home.ok(&[command]);
+        assert!(said.contains(left_out) && said.contains(effects), "{said}");
+    }
+    let elsewhere = service_at("https://api.example/v2");
+    let said = home.ok(&["add", "away", "--openapi", &format!("{elsewhere}/openapi.json")]);
+    assert!(said.contains("the document names the server https://api.example/v2, which is not at"), "{said}");
 
     home.ok(&["add", "some", "--openapi", &document, "--include", "tag:tasks"]);
     assert_eq!(names_of_tools(&home, "some"), ["list-tasks"]);

@@ -2,6 +2,7 @@
 //! in one folder, without following symbolic links out of it.
 
 use super::{LocalHandler, LocalWork};
+use crate::transport::stdio::kin::{MARK, end_marked};
 use crate::{forget_companion, spawn_companion};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -10,8 +11,10 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 
 /// Bytes of what a program says about its failure.
 const COMPLAINT: usize = 4_096;
@@ -83,11 +86,29 @@ fn filled(word: &str, arguments: &Value) -> Result<String, String> {
 }
 
 /// A program and whatever it starts. Dropping it ends them.
-struct CommandGroup(Child);
+struct CommandGroup {
+    child: Child,
+    /// In the environment of everything that it starts; `None` when all of that has ended.
+    mark: Option<String>,
+}
+
+impl CommandGroup {
+    /// Ends what the program has left.
+    async fn end_rest(&mut self) {
+        if let Some(mark) = self.mark.take() {
+            let _ = tasks::blocking(TaskOwner::Run, move |_| end_marked(&mark)).await;
+        }
+    }
+}
 
 impl Drop for CommandGroup {
     fn drop(&mut self) {
-        let Some(id) = self.0.id() else { return };
+        if let (Some(mark), Ok(_)) = (self.mark.take(), Handle::try_current()) {
+            tasks::spawn(TaskOwner::Process, async move {
+                let _ = tasks::blocking(TaskOwner::Process, move |_| end_marked(&mark)).await;
+            });
+        }
+        let Some(id) = self.child.id() else { return };
         forget_companion(id);
         if let Ok(leader) = libc::pid_t::try_from(id)
             && leader > 1
@@ -99,24 +120,34 @@ impl Drop for CommandGroup {
     }
 }
 
+/// The value of [`MARK`] for one program.
+fn next_mark() -> String {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    format!("{}-local-{}.", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed))
+}
+
 async fn start(folder: &Path, words: &[String], most: usize) -> Result<String, String> {
     let (program, arguments) = words.split_first().ok_or("there is no program")?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().process_group(0).kill_on_drop(true);
     command.envs(VARIABLES.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
+    let mark = next_mark();
+    command.env(MARK, &mark);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = spawn_companion(|| command.spawn(), Child::id);
-    let mut group = CommandGroup(child.map_err(|error| format!("{program}: {error}"))?);
-    let (Some(output), Some(errors)) = (group.0.stdout.take(), group.0.stderr.take()) else {
+    let child = child.map_err(|error| format!("{program}: {error}"))?;
+    let mut group = CommandGroup { child, mark: Some(format!("{MARK}={mark}")) };
+    let (Some(output), Some(errors)) = (group.child.stdout.take(), group.child.stderr.take()) else {
         return Err("no pipes".to_owned());
     };
     let (output, errors) = tokio::join!(up_to(output, most), up_to(errors, COMPLAINT));
     if output.len() > most {
         return Err(format!("its output is larger than {most} bytes"));
     }
-    let id = group.0.id();
-    let status = group.0.wait().await.map_err(|error| error.to_string())?;
+    let id = group.child.id();
+    let status = group.child.wait().await.map_err(|error| error.to_string())?;
     id.into_iter().for_each(forget_companion);
+    group.end_rest().await;
     let output = String::from_utf8_lossy(&output).into_owned();
     if status.success() {
         return Ok(output);

@@ -8,7 +8,7 @@ use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::transport::ServerEvents;
 use crate::transport::pace::Pace;
 use crate::transport::throttle::Throttle;
-use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
+use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault, overflow};
 use ptc_base::spill::RawSpill;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,11 +143,10 @@ impl StdioChannel {
         }
         match incoming {
             Incoming::Response { id, body } => {
-                // A complete answer need not go to a file.
                 return self.answer(id, |waiting| {
                     match bytes > waiting.sink.max_bytes() && waiting.sink.store().is_none() {
                         true => Err(waiting.sink.too_large(bytes as u64)),
-                        false => body.map_err(UpstreamFault::Rpc),
+                        false => overflow::placed(body.map_err(UpstreamFault::Rpc)?, &waiting.sink),
                     }
                 });
             }

@@ -8,7 +8,7 @@ use ptc_base::files;
 use std::collections::HashSet;
 
 /// The variable that marks a server and what it starts.
-pub(super) const MARK: &str = "PTC_UPSTREAM";
+pub(in crate::transport) const MARK: &str = "PTC_UPSTREAM";
 
 /// Looks for processes that were started while others were being ended.
 const ROUNDS: usize = 20;
@@ -103,6 +103,11 @@ pub(super) fn of(roots: &[u32], mark: &str) -> Vec<Process> {
     }
     let is_kin = |process: &Process| found.contains(&process.id) && process.id != own && !process.is_zombie;
     all.into_iter().filter(is_kin).collect()
+}
+
+/// Kills whatever carries the mark or descends from it, until nothing of it is left.
+pub(in crate::transport) fn end_marked(mark: &str) {
+    end(of(&[], mark), mark);
 }
 
 /// Kills the processes given and whatever carries the mark or descends from it, until nothing of it is left.

@@ -15,7 +15,7 @@ mod connection;
 mod frames;
 mod group;
 mod guardian;
-mod kin;
+pub(super) mod kin;
 mod line;
 mod outbox;
 mod said;
