@@ -41,7 +41,7 @@ pub fn echo(
     input: impl Read + Send + 'static,
     output: RedactingWriter<impl Write + Send + 'static>,
 ) -> io::Result<()> {
-    let mut input = lines::spawn_reader(input, MAX_FRAME_BYTES)?;
+    let (mut input, _) = lines::spawn_reader(input, MAX_FRAME_BYTES)?;
     let output = Output::spawn(output)?;
     let mut out = Vec::with_capacity(2 * ENOUGH_OUTPUT);
     while let Some(batch) = input.blocking_recv() {
@@ -63,8 +63,7 @@ pub fn echo(
             output.send(&mut out);
         }
     }
-    output.finish_blocking();
-    Ok(())
+    output.finish_blocking()
 }
 
 /// A server and the request that it is measured with.

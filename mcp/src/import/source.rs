@@ -3,6 +3,7 @@
 
 use super::hosts::{Format, Syntax};
 use ptc_base::files;
+use ptc_base::yaml;
 use ptc_upstream::config::read_json;
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
@@ -31,7 +32,7 @@ pub fn read_root(text: &str, syntax: Syntax) -> Result<Value, String> {
         Syntax::Toml => toml::from_str(text).map_err(|error| toml_error(text, &error)),
         Syntax::Yaml if text.trim().is_empty() => Ok(Value::Null),
         // The parser's own message quotes lines, which may hold secrets.
-        Syntax::Yaml => serde_saphyr::from_str(text).map_err(|_| "it is not YAML".to_owned()),
+        Syntax::Yaml => yaml::read(text).map_err(|_| "it is not YAML".to_owned()),
     }
 }
 

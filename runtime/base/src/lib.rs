@@ -15,7 +15,7 @@
 //! - [`spill`]: writes results that are too large to carry to files.
 //! - [`memory`]: gives memory back that nothing uses.
 //! - [`process`]: hides the process from programs that it starts; gives up rights of a thread.
-//! - [`strict_json`]: JSON without members that occur twice.
+//! - [`strict_json`]: JSON without members that occur twice. [`yaml`]: YAML 1.2.
 //! - [`digest`]: SHA-256, and bytes as hexadecimal text.
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
@@ -42,3 +42,4 @@ pub mod store;
 pub mod strict_json;
 pub mod sync;
 pub mod tasks;
+pub mod yaml;

@@ -79,8 +79,21 @@ impl Output {
     /// Something could not be written; with `BrokenPipe` the client has closed its side.
     pub async fn finish(self) -> io::Result<()> {
         drop(self.sender);
-        self.finished.await.unwrap_or_else(|_| Err(io::Error::other("the writer of the output has ended")))
+        self.finished.await.unwrap_or_else(|_| Err(no_writer()))
     }
+
+    /// [`Output::finish`] outside of async code.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_blocking(self) -> io::Result<()> {
+        drop(self.sender);
+        self.finished.blocking_recv().unwrap_or_else(|_| Err(no_writer()))
+    }
+}
+
+fn no_writer() -> io::Error {
+    io::Error::other("the writer of the output has ended")
 }
 
 fn write_all(

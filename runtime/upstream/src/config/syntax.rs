@@ -3,6 +3,7 @@
 
 use super::ConfigError;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use ptc_base::yaml;
 use serde_json::Value;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ impl FileSyntax {
             FileSyntax::Json => {
                 parse_to_serde_value(text, &json_options()).map_err(|error| ConfigError::json(name, &error))
             }
-            FileSyntax::Yaml => serde_saphyr::from_str(text).map_err(|error| ConfigError::yaml(name, &error)),
+            FileSyntax::Yaml => yaml::read(text).map_err(|error| ConfigError::yaml(name, &error)),
         }
     }
 }

@@ -50,6 +50,15 @@ fn the_documented_shape() {
 }
 
 #[test]
+fn values_of_yaml_are_those_of_its_version_1_2() {
+    let text = "upstreams:\n  fs:\n    command: x\n    env: {A: y, B: 0755, C: on, D: 00123, E: 5, F: 'no', G: true}\n";
+    let config = Config::parse_with(text, "c.yaml", &SecretRegistry::new(), &|_| None).ok().unwrap();
+    let variables = &stdio(&config.servers[0]).variables;
+    let values: Vec<_> = variables.iter().map(|(_, value)| value.expose()).collect();
+    assert_eq!(values, ["y", "0755", "on", "00123", "5", "no", "true"]);
+}
+
+#[test]
 fn host_shapes_are_lenient_and_disabled_entries_are_left_out() {
     let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y", "disabled": true},
         "c": {"command": "z", "required": true}}}"#;

@@ -6,6 +6,7 @@ use super::spec::SchemaSource;
 use crate::UpstreamFault;
 use ptc_base::net::Method;
 use ptc_base::tasks::{self, TaskOwner};
+use ptc_base::yaml;
 use std::io::Read;
 use std::path::Path;
 
@@ -66,14 +67,8 @@ fn text(bytes: Vec<u8>) -> Result<String, String> {
     if text.trim_start().starts_with(['{', '[']) {
         return Ok(text);
     }
-    // OpenAPI documents are YAML 1.2, where `no` and `1_000` are texts. A number with a leading zero is a code.
-    let options = serde_saphyr::options! {
-        strict_booleans: true,
-        underscored_numbers_as_strings: true,
-        leading_zero_numbers_as_strings: true,
-    };
-    let value: serde_json::Value = serde_saphyr::from_str_with_options(&text, options)
-        .map_err(|error| format!("schema YAML decode failed: {error}"))?;
+    let value: serde_json::Value =
+        yaml::read(&text).map_err(|error| format!("schema YAML decode failed: {error}"))?;
     match value.is_object() {
         true => Ok(value.to_string()),
         false => Err("the document is neither a JSON nor a YAML object".to_owned()),
