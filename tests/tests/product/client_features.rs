@@ -130,8 +130,12 @@ fn questions_of_ended_calls_are_withdrawn_from_the_client_and_make_room() {
         assert_eq!(request["method"], "elicitation/create", "{request}");
         let params = json!({ "requestId": id });
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
-        let withdrawn = server.receive();
-        assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+        let withdrawn = loop {
+            let message = server.receive();
+            if message["method"] == "notifications/cancelled" {
+                break message;
+            }
+        };
         assert_eq!(withdrawn["params"]["requestId"], request["id"]);
     }
     assert_eq!(server.end(), Some(0));
