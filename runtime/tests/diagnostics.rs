@@ -39,6 +39,7 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::InvalidSignature, "a prelude: tests/preludes/compile.rs"),
     (Reason::QualifiedSelfReference, "a prelude: tests/preludes/compile.rs"),
     (Reason::PreludeAttachFailed, "a prelude: tests/preludes/attach.rs"),
+    (Reason::AlwaysTrue, "a warning: compiler/tests/diagnostics.rs"),
     (Reason::ExecutionError, "a defect, so nothing that is known"),
 ];
 

@@ -100,8 +100,11 @@ impl DetachedRuns {
             (Some(task), _) => {
                 let parameters: TaskParameters = serde_json::from_str(task.get())
                     .map_err(|error| RpcError::invalid_params(&format!("task: {error}")))?;
-                let ttl =
-                    parameters.ttl.map(|ms| Duration::from_secs_f64((ms / 1000.0).clamp(0.0, LONGEST_TTL)));
+                let ttl = parameters.ttl.map(|ms| ms / 1000.0);
+                if ttl.is_some_and(|seconds| seconds < 0.0) {
+                    return Err(RpcError::invalid_params("task: ttl is negative"));
+                }
+                let ttl = ttl.map(|seconds| Duration::from_secs_f64(seconds.min(LONGEST_TTL)));
                 Ok(Some(Detach::AtOnce(handle(HandleKind::Requested, ttl))))
             }
             (None, TaskSupport::Required) => {
