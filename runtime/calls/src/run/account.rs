@@ -504,6 +504,12 @@ impl Drop for Held {
     }
 }
 
+/// A number for a new session, of programs or of scripts. No other session of this process has it.
+pub fn session_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -569,10 +575,4 @@ mod tests {
         drop(held);
         assert!(account.hold(100).is_some());
     }
-}
-
-/// A number for a new session, of programs or of scripts. No other session of this process has it.
-pub fn session_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
