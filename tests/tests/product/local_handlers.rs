@@ -69,7 +69,9 @@ fn commands_and_files() {
     ] {
         assert_eq!(run(&mut server, code), format!("[Script executed successfully]\n{want}"), "{code}");
     }
+    std::fs::hard_link(folder.path().join("outside.txt"), folder.path().join("data/hard")).unwrap();
     for (code, why) in [
+        ("await mcp__here__write_file(path='hard', text='x')", "failed: hard: the file has other names"),
         ("await mcp__here__fail()", "ToolError: 'mcp__here__fail' failed: no such report"),
         (
             "await mcp__here__secretive()",
@@ -88,6 +90,8 @@ fn commands_and_files() {
         assert!(text.starts_with("[Script execution failed]\n") && text.contains(why), "{code}: {text}");
     }
     assert!(!folder.path().join("new.txt").exists());
+    let outside = std::fs::read_to_string(folder.path().join("outside.txt")).unwrap();
+    assert_eq!(outside, "nobody reads this");
     // Programs can call them as well.
     let answer =
         server.run(r#"(:value (tool/call {:server "here" :tool "read_file" :args {:path "rows.json"}}))"#);

@@ -5,10 +5,10 @@ use super::{LocalHandler, LocalWork};
 use crate::transport::stdio::kin::{MARK, end_marked};
 use crate::{forget_companion, spawn_companion};
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use ptc_base::tasks::{self, TaskOwner};
 use serde_json::{Value, json};
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -182,7 +182,7 @@ fn on_file(
     match work {
         LocalWork::Write => {
             let text = text.ok_or("text must be a string")?;
-            dir.write(path, &text).map_err(about)?;
+            write(&dir, path, &text).map_err(about)?;
             Ok(json!({ "bytes": text.len() }).to_string())
         }
         LocalWork::List => {
@@ -205,6 +205,16 @@ fn on_file(
             String::from_utf8(bytes).map_err(|_| format!("{path}: not UTF-8"))
         }
     }
+}
+
+/// Writes a file. One with several names is refused: the others may be outside of the folder.
+fn write(dir: &Dir, path: &str, text: &str) -> io::Result<()> {
+    let mut file = dir.open_with(path, OpenOptions::new().write(true).create(true))?;
+    if file.metadata()?.nlink() > 1 {
+        return Err(io::Error::other("the file has other names (hard links)"));
+    }
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
