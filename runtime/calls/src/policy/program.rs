@@ -8,6 +8,7 @@ use crate::run::outcome::PolicyRuling;
 use crate::tools::UpstreamTool;
 use ptc_base::sync::Locked;
 use ptc_compiler::diagnostic::{Diagnostic, Location, Position};
+use ptc_compiler::flows::{FlowCall, FlowCallKind};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralKind, ToolCatalog};
 use ptc_compiler::{CompileOptions, Compiled, Externals, Namespace};
@@ -72,9 +73,10 @@ impl ProgramPlan {
         let recorder = Recorder { source, calls: Mutex::default() };
         let compiled = compile(&recorder)?;
         let calls = recorder.calls.locked().clone();
-        // Requests for resources and prompts name a server as well.
-        let is_listed = |server: &String| calls.iter().any(|call| call.server == *server);
-        let is_open = compiled.servers.dynamic || !compiled.servers.named.iter().all(is_listed);
+        // Resources, prompts, tools of the host, and functions of preludes, which may call anything.
+        let is_unlisted = |call: &FlowCall| call.kind != FlowCallKind::Tool;
+        let calls_more = compiled.flows.as_ref().is_some_and(|plan| plan.calls.iter().any(is_unlisted));
+        let is_open = compiled.servers.dynamic || calls_more;
         Ok(ProgramPlan { calls, is_open, flows: compiled.flows })
     }
 }
