@@ -153,7 +153,7 @@ fn a_tool_that_is_withdrawn_while_a_question_waits_is_not_called() {
         let mut entry = probe_server(&[]);
         entry["tools"] = json!({ "block": ["echo"] });
         std::fs::write(config.path(), json!({ "upstreams": { "probe": entry } }).to_string()).unwrap();
-        while text_of(&server.run("(dir 'probe)")).contains("echo") {}
+        while text_of(&server.run("(dir 'probe)")).contains("echo {") {}
         let result = json!({ "action": "accept", "content": { "decision": "approve" } });
         server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
         let said = answer(&mut server);
