@@ -73,7 +73,8 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
         };
         pending.extend_from_slice(&part[..read]);
         if read == 0 {
-            if !discarding && !pending.is_empty() {
+            // The last line need not end with a newline. After an error it may have been cut.
+            if ended.is_ok() && !discarding && !pending.is_empty() {
                 send(pending.into());
             }
             return ended;
@@ -193,6 +194,27 @@ mod tests {
         assert_eq!(read(&["a\nb", "c\r\n", "d"], 100), ["a", "bc", "d"]);
         assert_eq!(read(&["\n", "x\n"], 100), ["", "x"]);
         assert_eq!(read(&[], 100), Vec::<String>::new());
+    }
+
+    /// Half of a program could be another program.
+    #[test]
+    fn a_line_that_an_error_has_cut_is_not_handed_over() {
+        struct Failing(bool);
+        impl Read for Failing {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    return Err(io::Error::other("gone"));
+                }
+                buffer[..6].copy_from_slice(b"one\ntw");
+                Ok(6)
+            }
+        }
+        let mut lines = Vec::new();
+        let read = read_all(Failing(false), 100, |input| {
+            lines.push(input);
+            true
+        });
+        assert_eq!((lines, read.is_err()), (vec![Input::Text("one\n".to_owned())], true));
     }
 
     #[test]

@@ -87,11 +87,9 @@ impl Policy {
     /// The first file that says nothing any more: it may have been cut, and would allow more than it did.
     #[doc(hidden)]
     pub fn emptied_since(&self, before: &Policy) -> Option<PolicyError> {
-        let was_empty =
-            |file: &RuleFile| before.files.iter().any(|old| old.name == file.name && old.is_empty);
-        let emptied = |file: &&RuleFile| file.is_empty && !was_empty(file);
-        let had_rules = before.files.iter().any(|file| !file.is_empty);
-        let file = self.files.iter().find(emptied).filter(|_| had_rules)?;
+        // The files of a process stay in their order.
+        let mut files = self.files.iter().zip(&before.files);
+        let (file, _) = files.find(|(now, old)| now.is_empty() && !old.is_empty())?;
         let message = "it is empty now; the policy before stays".to_owned();
         Some(PolicyError { file: file.name.to_string(), position: None, message })
     }

@@ -228,7 +228,6 @@ impl RuleFile {
         let flows = flows.read(&reader)?;
         Ok(RuleFile {
             name: name.into(),
-            is_empty: toml::from_str::<toml::Table>(text).is_ok_and(|file| file.is_empty()),
             rules,
             passes_secrets: file.secrets.map(|rule| rule == SecretRule::Allow),
             limits,

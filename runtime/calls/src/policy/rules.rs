@@ -18,8 +18,6 @@ use std::sync::Arc;
 pub(super) struct RuleFile {
     /// Its name in messages: the path as it was given.
     pub(super) name: Arc<str>,
-    /// It says nothing.
-    pub(super) is_empty: bool,
     /// Its rules, in order: deny, ask, allow.
     pub(super) rules: Vec<Rule>,
     /// Secrets of one server may be sent to another. `None`: it does not say.
@@ -178,6 +176,18 @@ fn is_disguised(target: &CallTarget) -> bool {
 }
 
 impl RuleFile {
+    /// True if it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let RuleFile { name: _, rules, passes_secrets, limits, defaults, effects, trusted, flows } = self;
+        rules.is_empty()
+            && passes_secrets.is_none()
+            && limits.is_empty()
+            && defaults.is_none()
+            && effects.is_empty()
+            && trusted.is_empty()
+            && flows.is_none()
+    }
+
     /// True if the annotations of this server count.
     pub(super) fn trusts(&self, server: &str) -> bool {
         self.trusted.contains_key(server)
