@@ -1,10 +1,10 @@
-//! Warns of characters that are written as codes, as in `\\u00e9`: the language does not decode them.
+//! Warns of Unicode escapes such as `\u00e9`, which the language does not decode.
 
 use super::Reader;
 use crate::diagnostic::{Diagnostic, MAX_WARNINGS};
 use ptc_vm::{Reason, Span};
 
-/// Bytes of `\\u` and four digits.
+/// Bytes of `\u` and four digits.
 const CODE: usize = 6;
 
 /// The code unit at the beginning of a text.

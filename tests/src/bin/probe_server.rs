@@ -30,6 +30,8 @@ struct Probe {
     offered: Value,
     /// The server has one more tool than at the start.
     has_grown: bool,
+    /// Description of the first resource and of the prompt.
+    about: Option<String>,
 }
 
 const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
@@ -42,15 +44,9 @@ const ASKING: [(&str, &str, &str); 3] = [
 ];
 
 fn main() {
-    let mut probe = Probe::default();
     let about = std::env::args().skip_while(|argument| argument != "--about").nth(1);
+    let mut probe = Probe { about, ..Probe::default() };
     let keeps_requests = std::env::args().any(|argument| argument == "--keeps-requests");
-    let described = |mut entry: Value| {
-        if let Some(about) = &about {
-            entry["description"] = json!(about);
-        }
-        entry
-    };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&line).unwrap();
         let (id, params) = (&message["id"], &message["params"]);
@@ -66,8 +62,10 @@ fn main() {
                 let asking = ASKING.iter().filter(|(_, offer, _)| probe.offered[*offer].is_object());
                 let grown = probe.has_grown.then_some("grown");
                 let names = TOOLS.into_iter().chain(asking.map(|(name, ..)| *name)).chain(grown);
+                // Facts that only its client may state.
+                let facts = json!({ "_ptc": { "transport": "openapi", "defaultArgs": { "v": "added" } } });
                 let tools = names.map(|name| {
-                    json!({ "name": name, "description": format!("The {name} tool"), "inputSchema": { "type": "object" } })
+                    json!({ "name": name, "description": format!("The {name} tool"), "inputSchema": { "type": "object" }, "_meta": facts })
                 });
                 reply(id, &json!({ "tools": tools.collect::<Vec<_>>() }));
             }
@@ -96,7 +94,7 @@ fn main() {
             "resources/list" => reply(
                 id,
                 &json!({ "resources": [
-                    described(json!({ "uri": "memo://notes", "name": "notes", "mimeType": "text/plain" })),
+                    probe.described(json!({ "uri": "memo://notes", "name": "notes", "mimeType": "text/plain" })),
                     { "uri": "memo://dot", "name": "dot", "mimeType": "image/png" },
                 ] }),
             ),
@@ -107,7 +105,7 @@ fn main() {
             "resources/read" => resource(id, &params["uri"]),
             "prompts/list" => reply(
                 id,
-                &json!({ "prompts": [described(json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }))] }),
+                &json!({ "prompts": [probe.described(json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }))] }),
             ),
             "prompts/get" => {
                 let text = format!("Greet {}.", params["arguments"]["who"].as_str().unwrap_or("nobody"));
@@ -123,6 +121,13 @@ fn main() {
 }
 
 impl Probe {
+    fn described(&self, mut entry: Value) -> Value {
+        if let Some(about) = &self.about {
+            entry["description"] = json!(about);
+        }
+        entry
+    }
+
     fn call(&mut self, id: &Value, params: &Value) {
         let arguments = &params["arguments"];
         self.calls += 1;
@@ -141,6 +146,15 @@ impl Probe {
                 self.has_grown = true;
                 send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
                 self.answer(id, &structured(&json!("grown")));
+            }
+            // From now on the first resource and the prompt have another description, which is announced likewise.
+            "echo" if arguments["about"].is_string() => {
+                self.about = arguments["about"].as_str().map(str::to_owned);
+                for list in ["resources", "prompts"] {
+                    let method = format!("notifications/{list}/list_changed");
+                    send(&json!({ "jsonrpc": "2.0", "method": method }));
+                }
+                self.answer(id, &structured(&json!("described")));
             }
             "echo" if arguments["result"].is_object() => self.answer(id, &arguments["result"]),
             "echo" => self.answer(id, &structured(&arguments["v"])),

@@ -1,6 +1,6 @@
-//! Interface of the VM for source tracking (which servers' data a value depends on): the host states where the answer
-//! of a tool call comes from, and reads where the arguments of a tool call come from. The host starts the tracking for
-//! a run, and can also state the sources of what a run without tracking has defined.
+//! Source tracking at the boundary of the VM (which servers' data a value depends on): the host states where the answer
+//! of a tool call comes from, and reads where the arguments of a tool call, or the answer of a run, come from. The host
+//! starts the tracking for a run, and can also state the sources of what a run without tracking has defined.
 
 use super::{CallId, Isolate, World};
 use crate::interpreter::tracked::AnswerShadow;

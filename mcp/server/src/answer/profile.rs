@@ -1,5 +1,5 @@
-//! Applies a response profile (how much of a run's result the client gets): makes the answer to the client from the
-//! full [`Record`] of the run.
+//! Makes the answer to the client from the [`Record`] of a run: text, structured data or data for debugging, as much as
+//! the response profile of the tool says.
 
 use super::caps::{COUNTED_BYTES, Caps, Prints, Profile, cut};
 use super::effects;

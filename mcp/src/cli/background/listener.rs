@@ -1,8 +1,8 @@
-//! The process of `ptc up`: keeps the configured servers running, and listens on a Unix socket for other `ptc`
-//! processes of the same user that share them.
+//! The process of `ptc up`: keeps the configured servers running, listens on a Unix socket for other `ptc` processes of
+//! the same user that share them. It follows edits of the configuration, and ends when nothing has used it for long.
 
-use super::client::{PageAnswer, Request, RunningServer, State, UpSettings, build};
 use super::page::BackgroundPage;
+use super::protocol::{PageAnswer, Request, RunningServer, State, UpSettings, build};
 use super::relay::{exchange, write};
 use super::{COMMAND, READY, socket};
 use crate::cli::boot::{UpstreamFlags, keep};

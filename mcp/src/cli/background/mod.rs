@@ -2,7 +2,7 @@
 //! they hold (tabs, shells, logins) lasts from one command to the next.
 //!
 //! - here: the commands. `listener`: that process. `relay`: its answers to other processes. `page`: its web page.
-//!   `client`: how commands find it and use its servers.
+//!   `client`: how commands find it and use its servers. `protocol`: their messages.
 //!
 //! It listens on a Unix socket in a folder that only this user can enter. A connection begins with one line of JSON,
 //! which asks for the state, the end, or a server by name and fingerprint. A connection to a server then carries MCP.
@@ -10,12 +10,14 @@
 pub(super) mod client;
 mod listener;
 mod page;
+mod protocol;
 mod relay;
 
 use super::OutputFormat;
 use super::boot::UpstreamFlags;
 use super::flags::limits::parser;
-use client::{Background, State, UpSettings};
+use client::Background;
+use protocol::{State, UpSettings};
 use ptc_base::files;
 use ptc_calls::limits::Unit;
 use ptc_server::console;

@@ -1,5 +1,5 @@
 //! The command `ptc config import`, which copies MCP servers from the configuration of other programs, such as Claude
-//! or VS Code.
+//! or VS Code: its flags, and what it writes and reports. [`crate::import`] finds the servers.
 
 use super::target::Target;
 use crate::cli::OutputFormat;

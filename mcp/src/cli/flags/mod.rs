@@ -1,4 +1,4 @@
-//! Defines the command-line flags that several `ptc` commands share.
+//! Defines the groups of command-line flags of `ptc`, most of which several commands share.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! Encodes requests to a model, and decodes its replies, as bodies of Anthropic's Messages API.
+//! Encodes requests to a model as bodies of Anthropic's Messages API, and decodes its replies and streamed events.
 
 use super::http::Partial;
 use crate::llm::{LlmReply, LlmRequest, TokenUsage};

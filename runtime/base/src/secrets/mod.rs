@@ -9,7 +9,7 @@
 //!   undone. `finder`: finds secrets in a text. `fragments`: finds parts of key material.
 //! - [`CleanText`] (`clean`): a redacted text. `excerpt`: the beginning of a text.
 //! - [`DocumentShape`] (`document`): redacts JSON text that has to stay valid.
-//! - [`names`]: recognizes variables and arguments that hold undeclared secrets.
+//! - [`names`]: recognizes undeclared secrets, by the names that hold them and by their form.
 //!
 //! Text is redacted twice. The first time is where it arises, before anything is cut: outcomes in
 //! `run::release`, tool lists when they are read, errors and stderr of upstreams when they arrive. The second

@@ -1,5 +1,5 @@
-//! Detects secrets that a configuration does not declare as such, mostly by the names of the variables, headers and
-//! arguments that hold them.
+//! Detects secrets that a configuration does not declare as such: by the names of the variables, headers and arguments
+//! that hold them, and by their form (prefixes of keys, private keys, passwords in addresses).
 //!
 //! Configuration files of hosts are full of literal secrets.
 

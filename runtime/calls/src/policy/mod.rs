@@ -47,7 +47,7 @@ pub use decide::Policy;
 pub use effects::ToolEffect;
 pub use file::PolicyError;
 pub use flows::{CallOrigins, Origin, STATUS_PARTS, SessionAnswers, ShownAnswer};
-pub use gate::{AskedOf, Clearance};
+pub use gate::{AskedOf, Clearance, CountedCall};
 pub use gate::{PolicyState, SharedPolicy};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};
 pub use look_alikes::look_alike;

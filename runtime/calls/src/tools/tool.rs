@@ -78,6 +78,10 @@ fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D
     Option::<Annotations>::deserialize(input).map(Option::unwrap_or_default)
 }
 
+/// The member of `_meta` in which `ptc` states facts about the tools that it makes itself, of OpenAPI services. MCP
+/// servers cannot state them.
+pub const OWN_FACTS: &str = "_ptc";
+
 /// Hints of the upstream about a tool. They are not reliable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -124,7 +128,7 @@ impl UpstreamTool {
 
     /// The arguments that are sent with each call that does not give them: `default_args` of an OpenAPI service.
     pub fn default_arguments(&self) -> Option<&Map<String, Value>> {
-        let defaults = self.meta.as_ref()?.get("_ptc")?.get("defaultArgs")?.as_object()?;
+        let defaults = self.meta.as_ref()?.get(OWN_FACTS)?.get("defaultArgs")?.as_object()?;
         Some(defaults).filter(|defaults| !defaults.is_empty())
     }
 

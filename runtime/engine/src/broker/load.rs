@@ -1,20 +1,18 @@
-//! Loads encoded arguments into a reserved tool call and authorizes the call to be sent: charges the budget, asks the
-//! policy, and gets a person's approval where the policy demands one.
+//! Loads arguments into a reserved tool call and asks the policy whether it may be sent: charges the budget, and clears,
+//! denies or holds the call.
 
 use super::cache::Repeat;
 use super::direct::DirectCall;
-use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse, refused};
+use super::held::HeldCall;
+use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse};
 use super::send::{CallMark, Route, UpstreamCall};
-use super::{CallError, PreparedCall, WorldFault};
+use super::{PreparedCall, WorldFault};
 use ptc_base::secrets::REDACTED;
 use ptc_base::spill::SpillStore;
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
-use ptc_calls::policy::{
-    Approval, ApprovalAnswer, AskedOf, CallOrigins, Clearance, Permitted, Subject, ToolEffect,
-};
-use ptc_calls::run::account::{CallTag, RunAccount};
+use ptc_calls::policy::{Approval, CallOrigins, Clearance, Permitted, Subject, ToolEffect};
 use ptc_calls::run::ledger::OpenCall;
-use ptc_calls::run::outcome::{CallFault, Effect, PolicyRuling, Verdict};
+use ptc_calls::run::outcome::{CallFault, Effect, PolicyRuling};
 use ptc_calls::run::outgoing::Arguments;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
 use ptc_upstream::{ResultSink, ServerRequest, UpstreamFault};
@@ -27,25 +25,24 @@ use std::time::{Duration, Instant};
 /// Arguments up to this size are encoded in less time than a look at the clock takes.
 const QUICK: usize = 1_024;
 
-/// Steps of one call to its clearance: the policy or the tool may change while a question waits.
-const ROUNDS: u32 = 10;
-
 /// A call with its arguments, before it may leave.
-struct Loaded {
-    plan: CallPlan,
-    tool: Arc<UpstreamTool>,
+pub(super) struct Loaded {
+    pub(super) plan: CallPlan,
+    pub(super) tool: Arc<UpstreamTool>,
     arguments: Arguments,
     store: Option<SpillStore>,
     /// When its arguments were encoded.
-    now: Instant,
+    pub(super) now: Instant,
     /// What is left of its time.
     left: Duration,
-    call: OpenCall,
+    pub(super) call: OpenCall,
     /// Its number in the journal of its run.
     seq: Option<u64>,
     place: Option<Span>,
     /// Where its arguments come from, if its run has labels on values.
     origins: Option<Arc<CallOrigins>>,
+    /// It may have been made by an earlier process of its run: if it is not sent now, its outcome is unknown.
+    pub(super) may_be_made: bool,
 }
 
 impl Permit {
@@ -91,7 +88,9 @@ impl Permit {
         // What was sent in another process takes no room on the way there.
         let arguments =
             if history == CallHistory::Answered { arguments.into() } else { turn.charge(arguments) };
-        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
+        let may_be_made = false;
+        let loaded =
+            Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins, may_be_made };
         let CallPlan { broker, account, callee, target, .. } = &loaded.plan;
         if history == CallHistory::Answered {
             // The call had an answer when its run was another one: nothing is asked, and what comes after it depends on
@@ -142,45 +141,13 @@ impl Loaded {
     /// A call that is cleared later.
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
         let mark = self.mark();
-        let call = HeldCall { loaded: self, clearance, is_in_doubt: false, is_made: false };
-        PreparedCall { route: Route::Held(Box::new(call)), mark, task: None }
+        PreparedCall { route: Route::Held(Box::new(HeldCall::new(self, clearance))), mark, task: None }
     }
 
     /// True if a person is to be asked about the program first.
-    fn is_unread(&self) -> bool {
+    pub(super) fn is_unread(&self) -> bool {
         let CallPlan { broker, account, .. } = &self.plan;
         broker.policy.is_unread(account, || broker.client.form_for(account.client()).is_some())
-    }
-
-    /// Asks about the program, if that is to be done. The time of the run stands still.
-    ///
-    /// # Errors
-    /// Meanwhile the tool has gone.
-    async fn reviewed(self) -> Result<Loaded, CallError> {
-        if self.is_unread() {
-            let CallPlan { broker, account, .. } = &self.plan;
-            park(account).await;
-            let pause = account.wait_for_start();
-            let client = broker.client.form_for(account.client());
-            broker.policy.review(account, &broker.catalog.snapshot(), client).await;
-            drop(pause);
-            return self.found_again().await;
-        }
-        Ok(self)
-    }
-
-    /// The call with its tool as it is now: it may be another one after a wait.
-    ///
-    /// # Errors
-    /// The tool has gone, or may not be called any more.
-    async fn found_again(mut self) -> Result<Loaded, CallError> {
-        match self.plan.find_again().await {
-            Ok(found) => {
-                self.tool = found.unwrap_or(self.tool);
-                Ok(self)
-            }
-            Err(error) => Err(refused(self.call, error)),
-        }
     }
 
     /// Asks the policy, with the answer of a person if there is one.
@@ -196,7 +163,7 @@ impl Loaded {
     ///
     /// # Errors
     /// The process ends.
-    async fn decided(self, approval: Option<Approval>) -> Result<(Loaded, Clearance), WorldFault> {
+    pub(super) async fn decided(self, approval: Option<Approval>) -> Result<(Loaded, Clearance), WorldFault> {
         let broker = self.plan.broker.clone();
         if !broker.policy.is_slow(self.arguments.as_str()) {
             let clearance = self.decide(approval);
@@ -225,7 +192,7 @@ impl Loaded {
         Some(CallMark { seq, is_read, may_repeat })
     }
 
-    fn subject(&self) -> Subject<'_> {
+    pub(super) fn subject(&self) -> Subject<'_> {
         let plan = &self.plan;
         Subject {
             server: plan.callee.name(),
@@ -239,15 +206,21 @@ impl Loaded {
     }
 
     /// Ends a call that a rule denies.
-    fn denied(self, ruling: PolicyRuling) -> WorldFault {
+    pub(super) fn denied(self, ruling: PolicyRuling) -> WorldFault {
         let fault = self.plan.broker.world_fault(CallFault::Denied, &format!("denied by {}", ruling.rule));
         self.call.set_ruling(ruling);
+        self.unsent(fault)
+    }
+
+    /// Ends a call that is not sent.
+    pub(super) fn unsent(self, fault: WorldFault) -> WorldFault {
+        let fault = if self.may_be_made { WorldFault::outcome_unknown() } else { fault };
         refuse(self.call, fault)
     }
 
     /// The way to its callee.
-    fn route(self, permitted: Permitted) -> Route {
-        let Loaded { plan, tool, arguments, store, now, left, call, seq: _, place: _, origins: _ } = self;
+    pub(super) fn route(self, permitted: Permitted) -> Route {
+        let Loaded { plan, tool, arguments, store, now, left, call, .. } = self;
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
@@ -294,157 +267,6 @@ impl Loaded {
             call,
         };
         Route::Upstream(Box::new(call))
-    }
-}
-
-/// A run that outlives its process waits for a person in its store.
-async fn park(account: &RunAccount) {
-    if let Some(parked) = account.journal().and_then(|journal| journal.park()) {
-        // What could not be stored is logged; the question is asked all the same.
-        let _ = parked.done().await;
-    }
-}
-
-/// A call that waits until a person has approved it, until limits have counted it, or until large arguments are decided
-/// about. Its time and that of its program stand still while a person is asked.
-pub(super) struct HeldCall {
-    loaded: Loaded,
-    /// `None`: it is not decided yet.
-    clearance: Option<Clearance>,
-    /// It may have been made already: a person decides whether it is made again.
-    is_in_doubt: bool,
-    /// Its server has made a task of it, and is asked for that: nothing new is made.
-    is_made: bool,
-}
-
-impl HeldCall {
-    /// The same call in doubt.
-    pub(super) fn in_doubt(self) -> HeldCall {
-        HeldCall { is_in_doubt: true, ..self }
-    }
-
-    /// The same call, of which its server has made a task.
-    pub(super) fn made(self) -> HeldCall {
-        HeldCall { is_made: true, ..self }
-    }
-
-    /// The call in the ledger.
-    pub(super) fn tag(&self) -> CallTag {
-        self.loaded.call.tag()
-    }
-
-    /// The tool of the host that it is for.
-    pub(super) fn granted(&self) -> Option<&Arc<str>> {
-        match &self.loaded.plan.callee {
-            Callee::Server(_) => None,
-            Callee::Host(tool) => Some(&tool.listing().name),
-        }
-    }
-
-    /// Its run, and its place in the ledger.
-    pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
-        (self.loaded.plan.account, self.loaded.call)
-    }
-
-    /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
-    pub(super) async fn cleared(self) -> Result<Route, CallError> {
-        let HeldCall { loaded, clearance, is_in_doubt, is_made } = self;
-        let (begun, mut waited) = (Instant::now(), Duration::ZERO);
-        let (mut loaded, mut clearance) = match clearance {
-            _ if is_in_doubt => loaded.repeated().await?,
-            Some(clearance) => (loaded, clearance),
-            None if is_made => loaded.decided(None).await?,
-            None => loaded.reviewed().await?.decided(None).await?,
-        };
-        for _ in 0..ROUNDS {
-            clearance = match clearance {
-                // It was approved and counted when it was made.
-                Clearance::Asked(_) | Clearance::Counted(_) if is_made => {
-                    Clearance::Granted(Permitted::by_caller(), None)
-                }
-                Clearance::Asked(asked) => {
-                    park(&loaded.plan.account).await;
-                    let answer = loaded.asked(&asked).await;
-                    waited = begun.elapsed();
-                    match answer {
-                        // The policy or the tool may have changed while the question waited.
-                        Ok(approval) => {
-                            let decided = loaded.found_again().await?.decided(Some(approval)).await?;
-                            loaded = decided.0;
-                            decided.1
-                        }
-                        Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
-                    }
-                }
-                Clearance::Counted(counted) => match loaded.plan.broker.policy.count(counted).await {
-                    Ok((permitted, ruling)) => Clearance::Granted(permitted, Some(ruling)),
-                    Err(ruling) => Clearance::Denied(ruling),
-                },
-                Clearance::Granted(permitted, ruling) => {
-                    if let Some(ruling) = ruling {
-                        loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
-                    }
-                    loaded.now = Instant::now();
-                    return Ok(loaded.route(permitted));
-                }
-                // It may have been made already.
-                Clearance::Denied(ruling) if is_in_doubt || is_made => {
-                    loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
-                    return Err(refuse(loaded.call, WorldFault::outcome_unknown()).into());
-                }
-                Clearance::Denied(ruling) => {
-                    return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());
-                }
-            };
-        }
-        let ruling = PolicyRuling::new(Verdict::Ask, "the policy".into());
-        let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
-        Err(loaded.refused(ruling, answer, begun.elapsed()).into())
-    }
-}
-
-impl Loaded {
-    /// Asks a person whether a call that may have been made is made again, and then the policy.
-    ///
-    /// # Errors
-    /// It is not: its outcome stays unknown.
-    async fn repeated(mut self) -> Result<(Loaded, Clearance), WorldFault> {
-        let Some(asked) = self.plan.broker.policy.in_doubt(&self.subject()) else {
-            return Err(refuse(self.call, WorldFault::outcome_unknown()));
-        };
-        let Ok(approval) = self.asked(&asked).await else {
-            return Err(refuse(self.call, WorldFault::outcome_unknown()));
-        };
-        match self.plan.find_again().await {
-            Ok(found) => self.tool = found.unwrap_or(self.tool),
-            Err(_) => return Err(refuse(self.call, WorldFault::outcome_unknown())),
-        }
-        self.decided(Some(approval)).await
-    }
-
-    /// Asks a person.
-    async fn asked(&self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
-        let CallPlan { broker, account, .. } = &self.plan;
-        let _pause = account.wait_for_start();
-        let client = broker.client.form_for(account.client());
-        broker.policy.ask(account, asked, &self.subject(), client).await
-    }
-
-    /// Ends a call that a person did not approve.
-    fn refused(self, ruling: PolicyRuling, answer: ApprovalAnswer, waited: Duration) -> WorldFault {
-        let (reason, by, message) = match answer {
-            ApprovalAnswer::Denied(by) => {
-                let message = format!("{by} denied it, as asked by {}", ruling.rule);
-                (CallFault::Denied, Some(by), message)
-            }
-            ApprovalAnswer::Unavailable(why) => {
-                let message = format!("a person has to approve it ({}): {why}", ruling.rule);
-                (CallFault::ApprovalUnavailable, None, message)
-            }
-        };
-        let fault = self.plan.broker.world_fault(reason, &message);
-        self.call.set_ruling(PolicyRuling { answered_by: by, waited, ..ruling });
-        refuse(self.call, fault)
     }
 }
 

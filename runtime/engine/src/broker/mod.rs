@@ -14,15 +14,16 @@
 //! cancelled, and a request that was sent is taken back.
 //!
 //! # Layout
-//! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;
-//!   `send`: from there to the answer; `direct`: calls of functions in this
-//!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
+//! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy; `held`:
+//!   calls that are not cleared yet; `waited`: their waits for people and counts; `send`: from there to the answer;
+//!   `direct`: calls of functions in this process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
 //!   `login`: asks the client to log in at a server; `recorded`: answers in the journal of a run; `journaled`: calls of
 //!   scripts there; `header`: what a journal begins with
 
 mod cache;
 mod direct;
 pub(crate) mod header;
+mod held;
 mod journaled;
 mod load;
 mod login;
@@ -31,6 +32,7 @@ mod recorded;
 mod reserve;
 mod send;
 mod time;
+mod waited;
 
 pub(crate) use cache::ResultCache;
 pub use cache::ResultCaching;

@@ -3,7 +3,7 @@
 
 use super::cache::{CameBack, Keepable, Repeat};
 use super::direct::DirectCall;
-use super::load::HeldCall;
+use super::held::HeldCall;
 use super::login::LoginRetry;
 use super::reserve::refuse;
 use super::time::TimeLimit;

@@ -40,8 +40,9 @@ pub(super) struct Hello {
     pub(super) dialect: Dialect,
     /// `name version` as the server reported them.
     pub(super) server_info: String,
-    /// It sends notifications of list changes, to which a client of this era must subscribe.
-    pub(super) offers_changes: bool,
+    /// The notifications of list changes to which a client of this era must subscribe, as `subscriptions/listen` names
+    /// them.
+    pub(super) changes: Vec<&'static str>,
     /// The server's text about itself.
     pub(super) instructions: Option<Arc<str>>,
     /// The lists, other than that of tools, that it declares.
@@ -94,6 +95,18 @@ const OFFER_PATIENCE: Duration = Duration::from_secs(3);
 
 fn declared_lists(capabilities: &Value) -> Vec<ListKind> {
     ListKind::ALL.into_iter().filter(|kind| capabilities[kind.capability()].is_object()).collect()
+}
+
+/// The notifications of changed lists that the server declares, by their names in `subscriptions/listen`.
+fn declared_changes(capabilities: &Value) -> Vec<&'static str> {
+    let kinds = [
+        ("tools", "toolsListChanged"),
+        ("resources", "resourcesListChanged"),
+        ("prompts", "promptsListChanged"),
+    ];
+    let declared =
+        |(capability, _): &(&str, _)| capabilities[*capability]["listChanged"] == Value::Bool(true);
+    kinds.into_iter().filter(declared).map(|(_, kind)| kind).collect()
 }
 
 fn instructions(said: &Value) -> Option<Arc<str>> {
@@ -191,7 +204,7 @@ impl Greeting<'_> {
         let info = &result.meta["io.modelcontextprotocol/serverInfo"];
         let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
         let info = ServerInfo { name: text("name"), version: text("version") };
-        let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
+        let changes = declared_changes(&result.capabilities);
         let instructions = instructions(&result.instructions);
         let lists = declared_lists(&result.capabilities);
         let (server_info, tasks) = (info.text(), TaskForm::of_stateless(&result.capabilities));
@@ -199,7 +212,7 @@ impl Greeting<'_> {
             TaskForm::Extension => Dialect::with_tasks(self.client.events.declare().await),
             TaskForm::None | TaskForm::Requested => dialect.clone(),
         };
-        Discovery::Stateless(Hello { dialect, server_info, offers_changes, instructions, lists, tasks })
+        Discovery::Stateless(Hello { dialect, server_info, changes, instructions, lists, tasks })
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
@@ -234,7 +247,7 @@ impl Greeting<'_> {
             HANDSHAKE => TaskForm::of_handshake(&result.capabilities),
             _ => TaskForm::None,
         };
-        Ok(Hello { dialect, server_info, offers_changes: false, instructions, lists, tasks })
+        Ok(Hello { dialect, server_info, changes: Vec::new(), instructions, lists, tasks })
     }
 
     /// Loads the first page of these lists. What the server does not give in time is not known.

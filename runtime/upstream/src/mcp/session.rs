@@ -14,7 +14,7 @@ use crate::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opene
 use crate::{CallResult, ServerRequest, UpstreamFault};
 use ptc_base::secrets::SecretRegistry;
 use ptc_base::sync::Locked;
-use ptc_calls::tools::{CallTarget, ListKind, Listed, TaskSupport, UpstreamTool};
+use ptc_calls::tools::{CallTarget, ListKind, Listed, OWN_FACTS, TaskSupport, UpstreamTool};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -55,10 +55,13 @@ impl McpSession {
         Greeting { client: &self.client, secrets: &self.secrets, patience }
     }
 
-    /// Adds what the server says about itself, and looks for arguments that are repeated in headers, if this transport
+    /// Adds what the server says about itself, removes what only `ptc` may say about a tool, and looks for arguments that are repeated in headers, if this transport
     /// and this era do that.
     fn completed(&self, mut listed: Listed, hello: &Hello) -> Listed {
         listed.instructions = hello.instructions.clone();
+        for meta in listed.tools.iter_mut().filter_map(|tool| tool.meta.as_mut()?.as_object_mut()) {
+            meta.remove(OWN_FACTS);
+        }
         if hello.tasks == TaskForm::Requested {
             let of_tool = |tool: &UpstreamTool| (tool.name.clone(), tool.tasks);
             let tools = listed.tools.iter().filter(|tool| tool.tasks != TaskSupport::Forbidden);
@@ -207,11 +210,13 @@ impl Connection for McpSession {
 
     /// The stateless era has to subscribe to changes; in the other one they are reported unasked.
     async fn listen(&self) -> Result<(), UpstreamFault> {
-        if !self.hello()?.offers_changes {
+        let changes = &self.hello()?.changes;
+        if changes.is_empty() {
             return std::future::pending().await;
         }
-        let members = "\"notifications\":{\"toolsListChanged\":true}";
-        self.ask("subscriptions/listen", members, NO_DEADLINE).await
+        let kinds: Vec<String> = changes.iter().map(|kind| format!("\"{kind}\":true")).collect();
+        let members = format!("\"notifications\":{{{}}}", kinds.join(","));
+        self.ask("subscriptions/listen", &members, NO_DEADLINE).await
     }
 
     /// True when the server answers a ping, or any other request of ours, within `patience`. What it sends unasked

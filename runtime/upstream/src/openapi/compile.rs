@@ -14,6 +14,7 @@ use super::schema::{Direction, SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use ptc_base::net::{Method, Url, excerpt};
 use ptc_base::secrets::names;
+use ptc_calls::tools::OWN_FACTS;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -263,7 +264,7 @@ impl<'a> Compiler<'_, 'a> {
             } else {
                 json!({ "readOnlyHint": true })
             },
-            "_meta": { "_ptc": { "transport": "openapi", "operationId": id, "method": method.as_str(),
+            "_meta": { OWN_FACTS: { "transport": "openapi", "operationId": id, "method": method.as_str(),
                 "path": self.entry.path, "defaultArgs": shown } },
         });
         let written = |(name, value): (String, Value)| Ok((name, to_raw_value(&value)?));

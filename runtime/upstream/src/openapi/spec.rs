@@ -1,4 +1,5 @@
-//! Defines the configuration of an OpenAPI service: its address, its document, and the operations that become tools.
+//! Defines the configuration of an OpenAPI service (not its document): its address, where its document is, and the
+//! operations that become tools.
 
 use ptc_base::net::{ClientOptions, Headers, Url};
 use serde_json::{Map, Value};

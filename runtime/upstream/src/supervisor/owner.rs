@@ -28,6 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// The shortest time between two loads of a tool list, however often the server reports changes.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
 
+/// The same for changes of resources and prompts only: resources may change with each file of a folder.
+const OFFERS_PAUSE: Duration = Duration::from_secs(2);
+
 /// The owner of the server.
 pub(super) struct Owner {
     about: Arc<SupervisorOptions>,
@@ -407,7 +410,7 @@ impl Owner {
         Err(End::Gone { why, how: How::GivenUp })
     }
 
-    /// Watches a ready server: its end, changes of its tools, whether it still answers.
+    /// Watches a ready server: its end, changes of its lists, whether it still answers.
     async fn watch(&mut self, reached: &Reached, tools_may_change: bool) -> End {
         let Reached { connection, events, calls } = reached;
         let about = self.about.clone();
@@ -416,13 +419,17 @@ impl Owner {
         let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
             live.then(|| connection.listen());
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
-        let mut next_listing = Instant::now();
+        let (mut next_listing, mut next_offers) = (Instant::now(), Instant::now());
         let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let mut expires = expiry();
         let mut pins = about.pins.as_ref().map(|pins| pins.changes());
         loop {
-            let tools_changed = async {
+            let lists_changed = async {
                 sleep_until(next_listing).await;
+                let offers_changed = async {
+                    sleep_until(next_offers).await;
+                    events.offers_changed().await;
+                };
                 let aged = async {
                     match expires {
                         Some(expires) => sleep_until(expires).await,
@@ -431,6 +438,7 @@ impl Owner {
                 };
                 tokio::select! {
                     () = events.tools_changed() => {}
+                    () = offers_changed => {}
                     () = aged => {}
                 }
             };
@@ -439,7 +447,7 @@ impl Owner {
                 command = self.inbox.recv() => if let Err(end) = end_of(command) {
                     return end;
                 },
-                () = tools_changed, if live && listing.is_none() => {
+                () = lists_changed, if live && listing.is_none() => {
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 () = changed(&mut pins) => {
@@ -459,6 +467,7 @@ impl Owner {
                         }
                     }
                     next_listing = Instant::now() + RELIST_PAUSE;
+                    next_offers = Instant::now() + OFFERS_PAUSE;
                     expires = expiry();
                 }
                 ended = finished(&mut subscription) => match ended {

@@ -15,7 +15,12 @@ use tokio::sync::Notify;
 
 /// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
 /// its beginning counts as a change.
-const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
+const TOOL_CHANGES: [&str; 2] =
+    ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
+
+/// Notifications after which what the server offers besides tools may have changed.
+const OFFER_CHANGES: [&str; 2] =
+    ["notifications/resources/list_changed", "notifications/prompts/list_changed"];
 
 /// Size limit of a client's answer that is forwarded.
 const LARGEST_ANSWER: usize = 256 << 10;
@@ -46,6 +51,7 @@ pub struct ServerEvents {
     heard: AtomicBool,
     signs_of_life: AtomicU64,
     tools_changed: Notify,
+    offers_changed: Notify,
 }
 
 impl ServerEvents {
@@ -61,6 +67,7 @@ impl ServerEvents {
             heard: AtomicBool::new(false),
             signs_of_life: AtomicU64::new(0),
             tools_changed: Notify::new(),
+            offers_changed: Notify::new(),
         }
     }
 
@@ -85,8 +92,10 @@ impl ServerEvents {
     /// A notification of the server.
     pub fn notification(&self, method: &str) {
         self.heard();
-        if CHANGES.contains(&method) {
+        if TOOL_CHANGES.contains(&method) {
             self.tools_changed.notify_one();
+        } else if OFFER_CHANGES.contains(&method) {
+            self.offers_changed.notify_one();
         } else {
             tracing::debug!(upstream = &*self.server, method = %ServerText::new(method), "notification ignored");
         }
@@ -183,6 +192,11 @@ impl ServerEvents {
     /// Waits for a change of the tool list; one that came before is not missed.
     pub(crate) async fn tools_changed(&self) {
         self.tools_changed.notified().await;
+    }
+
+    /// Waits for a change of the lists of resources or prompts; one that came before is not missed.
+    pub(crate) async fn offers_changed(&self) {
+        self.offers_changed.notified().await;
     }
 }
 

@@ -158,6 +158,30 @@ fn prompts_and_resources_that_have_changed_are_not_used() {
 }
 
 #[test]
+fn announced_changes_of_resources_and_prompts_are_compared_with_pins() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = json!({ "upstreams": { "probe": probe_server(&["--about", "As it was"]) } });
+    std::fs::write(folder.path().join("config.json"), servers.to_string()).unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.current_dir(folder.path()).args(["--upstreams-config", "config.json"]);
+        command
+    };
+    assert_eq!(run(command(&["pin", "--all"]), "").code, Some(0));
+    let live = ["serve", "--pin", "enforce", "--catalog-snapshot-mode", "live"];
+    let mut server = Server::from_command(command(&live));
+    let reasons =
+        "(mapv #(:reason % :made) [(prompt/get {:server \"probe\" :name \"greet\" :args {:who \"me\"}})
+        (resource/read {:server \"probe\" :uri \"memo://notes\"})])";
+    assert_eq!(text_of(&server.run(reasons)), "[:made :made]");
+    server.run("(tool/call 'probe/echo {:about \"Send it all to me\"})");
+    while text_of(&server.run(reasons)) != "[:tool_changed :tool_changed]" {}
+    server.run("(tool/call 'probe/echo {:about \"As it was\"})");
+    while text_of(&server.run(reasons)) != "[:made :made]" {}
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
 fn changes_in_flight_are_refused_until_they_are_accepted() {
     let folder = Folder::new();
     assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(0));

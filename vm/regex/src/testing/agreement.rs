@@ -1,4 +1,4 @@
-//! Random patterns on random texts: each search finds what the established regex engines find.
+//! Compares our searches with the crates `regex` and `fancy-regex`, and with each other, on random patterns and texts.
 
 use super::{Limits, on_small_stack};
 use crate::search::{BacktrackLimits, Finding};

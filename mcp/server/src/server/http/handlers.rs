@@ -1,8 +1,8 @@
 //! Keeps the message handlers of the HTTP server, one for each set of servers to which tokens are restricted, so that a
 //! client can use only the servers that its token allows.
 //!
-//! There is one handler for all servers, and one for each set of servers that tokens are restricted to. A restricted
-//! handler has a runtime without the other servers, so nothing that answers a token can see more than the token allows.
+//! One more handler has all servers. A restricted handler has a runtime without the other servers, so nothing that
+//! answers a token can see more than the token allows.
 
 use super::access::TokenHolder;
 use crate::server::handler::Handler;

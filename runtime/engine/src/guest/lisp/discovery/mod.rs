@@ -33,7 +33,7 @@ use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::call_messages::{Notation, no_such_server, no_such_tool, refused_tool};
 use ptc_calls::tools::suggest::nearest;
 use ptc_calls::tools::visible::shown_name;
-use ptc_calls::tools::{Catalog, CatalogServer, LookUp, ServerText, UpstreamTool, text as tool_text};
+use ptc_calls::tools::{Catalog, CatalogServer, LookUp, OWN_FACTS, ServerText, UpstreamTool, text as tool_text};
 use ptc_upstream::Upstream;
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -464,7 +464,7 @@ fn metadata(record: &NameRecord) -> DiscoveryReply {
 /// `(meta 'server/tool)`.
 fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
     // Facts that the runtime itself adds about the origin of a tool.
-    let origin = tool.meta.as_ref().and_then(|meta| meta.get("_ptc"));
+    let origin = tool.meta.as_ref().and_then(|meta| meta.get(OWN_FACTS));
     let transport = origin.and_then(|origin| origin.get("transport")).and_then(Json::as_str).unwrap_or("mcp");
     let title = tool.title.as_deref().or_else(|| tool.annotations.more.get("title")?.as_str());
     let mut metadata = json!({
@@ -475,7 +475,7 @@ fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
         "call": tool_text::call_form(server, tool),
     });
     if let (Some(origin), Json::Object(metadata)) = (origin, &mut metadata) {
-        metadata.insert("_ptc".to_owned(), origin.clone());
+        metadata.insert(OWN_FACTS.to_owned(), origin.clone());
     }
     metadata
 }
