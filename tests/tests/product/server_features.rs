@@ -166,7 +166,8 @@ fn discovery_shows_resources_and_prompts_where_they_exist() {
 #[test]
 fn a_server_cannot_state_what_ptc_states_about_its_own_tools() {
     let config = Upstreams::probe().write();
-    let program = "[(get (meta 'probe/echo) \"kind\") (get (meta 'probe/echo) \"_ptc\") (tool/call! 'probe/echo {})]";
+    let program =
+        "[(get (meta 'probe/echo) \"kind\") (get (meta 'probe/echo) \"_ptc\") (tool/call! 'probe/echo {})]";
     assert_eq!(eval(program, &config.flags(&[]))["json"], json!(["mcp-tool", null, null]));
 }
 

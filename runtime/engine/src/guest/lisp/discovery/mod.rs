@@ -33,7 +33,9 @@ use ptc_calls::run::account::RunAccount;
 use ptc_calls::tools::call_messages::{Notation, no_such_server, no_such_tool, refused_tool};
 use ptc_calls::tools::suggest::nearest;
 use ptc_calls::tools::visible::shown_name;
-use ptc_calls::tools::{Catalog, CatalogServer, LookUp, OWN_FACTS, ServerText, UpstreamTool, text as tool_text};
+use ptc_calls::tools::{
+    Catalog, CatalogServer, LookUp, OWN_FACTS, ServerText, UpstreamTool, text as tool_text,
+};
 use ptc_upstream::Upstream;
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
