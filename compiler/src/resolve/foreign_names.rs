@@ -297,7 +297,7 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("startsWith startswith", "(str/starts-with? x \"a\")"),
     ("endsWith endswith", "(str/ends-with? x \"a\")"),
     ("includes contains has", "(str/includes? x \"a\") or (contains? x key)"),
-    ("indexOf index", "(str/index-of x \"a\")"),
+    ("indexOf index", "(str/index-of x \"a\"), or (.indexOf x item) of a list"),
     ("slice substring substr", "(subs x start end)"),
     ("concat", "(concat x other)"),
     ("reverse", "(reverse x)"),

@@ -8,6 +8,7 @@ use crate::memory::List;
 use crate::value::Value;
 use crate::value::map::MapNode;
 use crate::value::read::Graphemes;
+use crate::value::relation::equal::equal;
 use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
@@ -206,6 +207,17 @@ pub(crate) fn grapheme(cx: &mut Context, node: &StringNode, index: usize) -> Res
         }
         left -= 1;
         cx.tick(grapheme.len() as u64)?;
+    }
+    Ok(None)
+}
+
+/// Where an item first is in a list.
+pub(crate) fn position(cx: &mut Context, list: &VectorNode, item: &Value) -> Result<Option<usize>> {
+    for (position, other) in list.iter().enumerate() {
+        cx.tick(1)?;
+        if equal(cx, &other, item)? {
+            return Ok(Some(position));
+        }
     }
     Ok(None)
 }

@@ -66,9 +66,11 @@ pub(super) const MATH: Table = &[
 #[rustfmt::skip]
 pub(super) const JAVA: Table = &[
     (".contains", r#"(.contains "hello" "ell")"#, "true"),
+    (".contains", r#"(.contains ["a" "b"] "b")"#, "true"),
     (".startsWith", r#"(.startsWith "hello" "he")"#, "true"),
     (".endsWith", r#"(.endsWith "hello" "lo")"#, "true"),
     (".indexOf", r#"(.indexOf "hello" "z")"#, "-1"),
+    (".indexOf", r#"(.indexOf ["a" "b"] "b")"#, "1"),
     (".lastIndexOf", r#"(.lastIndexOf "hello" "l")"#, "3"),
     (".length", r#"(.length "hello")"#, "5"),
     (".substring", r#"(.substring "hello" 1 3)"#, r#""el""#),

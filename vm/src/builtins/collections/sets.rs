@@ -3,13 +3,12 @@
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;
-use crate::collection::lookup::{grapheme, index};
+use crate::collection::lookup::{grapheme, index, position};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
-use crate::value::relation::equal::equal;
 use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
@@ -48,17 +47,7 @@ fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Map(map) => map.find_flexible(cx, key)?.is_some(),
         Value::Set(set) => set.find(cx, key)?.is_some(),
         // By value, not by index as in Clojure.
-        Value::Vector(vector) => {
-            let mut found = false;
-            for item in vector.iter() {
-                cx.tick(1)?;
-                if equal(cx, &item, key)? {
-                    found = true;
-                    break;
-                }
-            }
-            found
-        }
+        Value::Vector(vector) => position(cx, vector, key)?.is_some(),
         Value::Str(node) => match index(key) {
             Some(index) => grapheme(cx, node, index)?.is_some(),
             None => false,

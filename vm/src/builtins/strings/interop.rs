@@ -5,7 +5,7 @@ use super::{change, output, parts, replace, search, string_argument};
 use crate::arith;
 use crate::builtins::numbers::convert;
 use crate::builtins::{Builtin, Category, direct};
-use crate::collection::lookup::grapheme;
+use crate::collection::lookup::{grapheme, position};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -22,10 +22,10 @@ const INTEROP: Category = Category::Interop;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(in crate::builtins) const TABLE: &[Builtin] = &[
-    direct(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string.", |cx, a| search::includes(cx, a, ".contains")),
+    direct(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string, or the item in a list or set.", contains),
     direct(".startsWith", INTEROP, "2", "(.startsWith s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, ".startsWith", StringNode::starts_with)),
     direct(".endsWith", INTEROP, "2", "(.endsWith s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, ".endsWith", StringNode::ends_with)),
-    direct(".indexOf", INTEROP, "2-3", "(.indexOf s part from?)", "Where the part first occurs, or -1.", |cx, a| search::index_of(cx, a, ".indexOf", Value::Int(-1))),
+    direct(".indexOf", INTEROP, "2-3", "(.indexOf s part from?)", "Where the part first occurs in the string, or the item in a list, or -1.", index_of),
     direct(".lastIndexOf", INTEROP, "2", "(.lastIndexOf s part)", "Where the part last occurs, or -1.", |cx, a| search::last_index_of(cx, a, ".lastIndexOf", Value::Int(-1))),
     direct(".length", INTEROP, "1", "(.length s)", "Number of characters.", length),
     direct(".substring", INTEROP, "2-3", "(.substring s start end?)", "The part of a string; indexes have to be within it.", substring),
@@ -53,6 +53,23 @@ pub(in crate::builtins) const TABLE: &[Builtin] = &[
     direct("Float/parseFloat", INTEROP, "1", "(Float/parseFloat text)", "The same as `parse-double`.", convert::parse_double).total(),
     direct("Boolean/parseBoolean", INTEROP, "1", "(Boolean/parseBoolean text)", "Whether the text is true in any case of letters.", parse_boolean),
 ];
+
+fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &*arguments {
+        [Value::Vector(list), item] => Ok(Value::Bool(position(cx, list, item)?.is_some())),
+        [Value::Set(set), item] => Ok(Value::Bool(set.find(cx, item)?.is_some())),
+        _ => search::includes(cx, arguments, ".contains"),
+    }
+}
+
+fn index_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &*arguments {
+        [Value::Vector(list), item] => {
+            Ok(Value::Int(position(cx, list, item)?.map_or(-1, |position| position as i64)))
+        }
+        _ => search::index_of(cx, arguments, ".indexOf", Value::Int(-1)),
+    }
+}
 
 fn length(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let node = string_argument(arguments, 0, ".length")?;
