@@ -227,6 +227,13 @@ fn tests_of_lists_that_are_never_nil_are_warned_of() {
         ("(if (re-seq #\"x\" \"abc\") :found :none)", "(re-seq #\"x\" \"abc\")"),
         ("(when-let [ms (re-seq #\"x\" \"abc\")] ms)", "(re-seq #\"x\" \"abc\")"),
         ("(if-let [ms (->> \"abc\" (re-seq #\"x\"))] ms 1)", "(->> \"abc\" (re-seq #\"x\"))"),
+        ("(defn f [x & xs] (if (and x xs) 1 2))", "xs"),
+        ("(defn f [x & xs] (if (not xs) 1 2))", "xs"),
+        ("(defn f [x & xs] (if (or (= x 1) (and x (not xs))) 1 2))", "xs"),
+        ("(let [[x & xs] [1]] (if (nil? xs) :last x))", "xs"),
+        ("(let [[x & xs] [1]] [x (some? xs)])", "xs"),
+        ("(let [m (re-seq #\"e\" \"a\")] (if m 1 2))", "m"),
+        ("(if (not (re-seq #\"e\" \"a\")) 1 2)", "(re-seq #\"e\" \"a\")"),
     ] {
         let found = warnings(source);
         let [warning] = found.as_slice() else { panic!("{source}: {found:?}") };
@@ -252,6 +259,10 @@ fn tests_that_may_be_false_are_not_warned_of() {
         "(let [[a & r :as all] [1]] (if all 1 2))",
         "(do (defn re-seq [a b] nil) (if (re-seq 1 2) 1 2))",
         "(if (re-find #\"x\" \"abc\") 1 2)",
+        "(defn f [x & xs] (if (and x (seq xs)) 1 2))",
+        "(let [m (re-seq #\"e\" \"a\") m (seq m)] (if m 1 2))",
+        "(let [m (re-seq #\"e\" \"a\")] (if (empty? m) 1 2))",
+        "(defn f [x & xs] (if x (and x xs) xs))",
         "(if (seq (re-seq #\"x\" \"abc\")) 1 2)",
     ] {
         assert_eq!(warnings(source), [], "{source}");
@@ -286,6 +297,9 @@ fn hints(source: &str) -> String {
 fn habits_of_clojure_have_a_hint() {
     for (source, part) in [
         ("(+ 1 0xFF)", "decimal digits: 255."),
+        ("(+ 1 -0xFF)", "decimal digits: -255."),
+        ("(+ 1 0b101)", "decimal digits: 5."),
+        ("(+ 1 -2r101)", "decimal digits: -5."),
         ("(inc 1/2)", "(/ 1 2)"),
         ("{:x/a 1}", "(get m \"x/a\")"),
         ("(:a.b {})", "(get m \"a.b\")"),

@@ -106,7 +106,9 @@ fn parts_of_one_word(text: &SpanText<'_>) -> Option<String> {
 fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
     let digits = |prefix: &str| second.strip_prefix(prefix).filter(|digits| !digits.is_empty());
     let of_radix = |digits: &str, radix| i128::from_str_radix(digits, radix).ok();
-    let decimal = |value: i128| format!("Integers are written in decimal digits: {value}.");
+    let sign = if first.starts_with('-') { -1 } else { 1 };
+    let unsigned = first.trim_start_matches(['-', '+']);
+    let decimal = |value: i128| format!("Integers are written in decimal digits: {}.", sign * value);
     match kind {
         Token::Keyword if second.starts_with(['/', '.']) => Some(format!(
             "Keywords have no {}: read that key of JSON with (get m \"{}{second}\"), name your own :{}-{}.",
@@ -115,9 +117,16 @@ fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
             &first[1..],
             second[1..].replace(['/', '.'], "-"),
         )),
-        Token::Integer if let Some(hex) = digits("x").or(digits("X")) => of_radix(hex, 16).map(decimal),
+        Token::Integer if unsigned == "0" && second.starts_with(['x', 'X', 'b', 'o']) => {
+            let radix = match second.as_bytes()[0] {
+                b'b' => 2,
+                b'o' => 8,
+                _ => 16,
+            };
+            of_radix(&second[1..], radix).map(decimal)
+        }
         Token::Integer if let Some(written) = digits("r") => {
-            let radix = first.parse().ok().filter(|radix| (2..=36).contains(radix))?;
+            let radix = unsigned.parse().ok().filter(|radix| (2..=36).contains(radix))?;
             of_radix(written, radix).map(decimal)
         }
         Token::Integer if let Some(denominator) = digits("/") => denominator

@@ -131,10 +131,11 @@ impl<'a> Resolver<'a, '_> {
             return self.make_call(span, Callee::Builtin(twin.id()), arguments);
         }
         let arguments = self.all(rest);
-        if let Some(known) = info.known
-            && let Some(operator) = self.operator(known, span, arguments)
-        {
-            return Ok(operator);
+        if let Some(known) = info.known {
+            self.look_at_operator(known, rest, arguments);
+            if let Some(operator) = self.operator(known, span, arguments) {
+                return Ok(operator);
+            }
         }
         self.make_call(span, Callee::Builtin(builtin), arguments)
     }

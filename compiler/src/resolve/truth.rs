@@ -32,10 +32,28 @@ impl<'a> Resolver<'a, '_> {
                 Some((Rest::Part, _)) => self.warn_always_true(form.span),
                 Some((Rest::Parameter, function)) => self.scopes.note_rest_test(function, form.span),
             },
-            (_, Kind::Call(Callee::Builtin(builtin), _)) if *builtin == Known::Matches.id() => {
-                self.warn_always_true(form.span);
+            (FormKind::List([.., last]), Kind::Logic(logic)) => {
+                // The operands before the last have been looked at.
+                if let Some(value) = logic.items.last() {
+                    self.look_at_test(last, value);
+                }
             }
+            _ if is_matches(value) => self.warn_always_true(form.span),
             _ => {}
+        }
+    }
+
+    /// Warns if `not`, `nil?` or `some?` asks whether something is there that always is.
+    pub(crate) fn look_at_operator(&mut self, known: Known, forms: &'a [Form<'a>], values: &[Ref<'a>]) {
+        if let (Known::Not | Known::IsNil | Known::IsSome, [form], [value]) = (known, forms, values) {
+            self.look_at_test(form, value);
+        }
+    }
+
+    /// Notes that the name bound last is never nil, if this is its value.
+    pub(crate) fn note_matches(&mut self, value: Ref<'a>) {
+        if is_matches(value) {
+            self.scopes.last_is_rest(Rest::Part);
         }
     }
 
@@ -62,8 +80,13 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     fn warn_always_true(&mut self, span: Span) {
         let text = form_text(self.source, span);
-        let message = format!("this test is always true: without items {text} is [], which is true");
+        let message = format!("{text} is never nil: without items it is [], which is true");
         let warning = Diagnostic::warning(Reason::AlwaysTrue, span, message);
         self.warn(warning.hint(format!("Write (seq {text}), which is nil without items.")));
     }
+}
+
+/// Whether a value is the list of matches of `re-seq`.
+fn is_matches(value: Ref<'_>) -> bool {
+    matches!(&value.kind, Kind::Call(Callee::Builtin(builtin), _) if *builtin == Known::Matches.id())
 }

@@ -56,6 +56,9 @@ impl<'a> Resolver<'a, '_> {
         for pair in items.chunks_exact(2).take_while(self.goes_on()) {
             let value = self.resolve(&pair[1], false);
             let bound = self.bind_pattern(&pair[0], value, bindings);
+            if bound.is_ok() && pair[0].symbol().is_some() {
+                self.note_matches(value);
+            }
             if bound.is_err() {
                 self.bind_anyway(&pair[0]);
             }

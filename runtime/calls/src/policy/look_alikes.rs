@@ -35,15 +35,37 @@ const LOOK_ALIKES: [(&str, char); 29] = [
     ("／⁄∕", '/'),
 ];
 
-/// A name without the differences that people do not see: in lower case, with look-alike letters replaced and invisible
-/// characters removed.
-pub(super) fn folded(name: &str) -> String {
-    let seen = name.chars().filter(|c| crate::tools::visible::is_shown(*c));
-    let folded = seen.flat_map(char::to_lowercase).map(|c| {
+/// Capital letters of other scripts that look like these letters, though their small forms do not.
+const CAPITALS: [(&str, char); 10] = [
+    ("ΒВ", 'b'),
+    ("Ε", 'e'),
+    ("ΗН", 'h'),
+    ("К", 'k'),
+    ("ΜМ", 'm'),
+    ("Ν", 'n'),
+    ("ΤТ", 't'),
+    ("Υ", 'y'),
+    ("Ζ", 'z'),
+    ("Ⅴ", 'v'),
+];
+
+/// A name without the differences that people do not see, with look-alike letters replaced and invisible characters
+/// removed: in lower case first, and as its capital letters are drawn (`Ν` is a small `ν`, and looks like `N`).
+pub(super) fn foldings(name: &str) -> [String; 2] {
+    let seen = || name.chars().filter(|c| crate::tools::visible::is_shown(*c));
+    let small = |c: char| {
         let same = LOOK_ALIKES.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
         same.map_or(c, |(_, plain)| *plain)
-    });
-    folded.collect()
+    };
+    let by_case = seen().flat_map(char::to_lowercase).map(small).collect();
+    let as_drawn = seen().map(|c| capital(c).unwrap_or(c)).flat_map(char::to_lowercase).map(small).collect();
+    [by_case, as_drawn]
+}
+
+/// The letter that a capital letter of another script looks like.
+fn capital(c: char) -> Option<char> {
+    let same = CAPITALS.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
+    same.map(|(_, plain)| *plain)
 }
 
 /// True when a reader of JSON that ignores the case of keys takes both for one key. Go's `encoding/json` folds more than
@@ -54,7 +76,9 @@ pub(super) fn is_same_key(a: &str, b: &str) -> bool {
 
 /// The letters of a key, without their case.
 pub(super) fn key_letters(key: &str) -> impl Iterator<Item = char> {
-    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
+    // The capital of `ß` is two letters, though `ẞ` is one.
+    let small = key.chars().map(|c| if c == 'ẞ' { 'ß' } else { c });
+    small.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 /// What a name is read as, if that is another one. A name in another script is read as what it is.
@@ -68,6 +92,9 @@ pub fn look_alike(name: &str) -> Option<String> {
 fn plain(c: char) -> char {
     if c.is_ascii() {
         return c;
+    }
+    if let Some(plain) = capital(c) {
+        return plain.to_ascii_uppercase();
     }
     let lower = c.to_lowercase().next().unwrap_or(c);
     match LOOK_ALIKES.iter().find(|(alike, _)| alike.contains(lower)) {
@@ -87,6 +114,7 @@ mod tests {
         for (name, read) in [
             ("d\u{0435}lete_repo", Some("delete_repo")),
             ("\u{0420}ay", Some("Pay")),
+            ("\u{0412}ank", Some("Bank")),
             ("delete\u{200b}_repo", Some("delete_repo")),
             ("ｐａｙ", Some("pay")),
             ("delete_repo", None),
@@ -121,10 +149,31 @@ mod tests {
                     other.push(letters[numbers.below(letters.len())]);
                 }
                 (2, _) => other.extend([c, '\u{200b}']),
+                (3, _) if numbers.below(2) == 0 => {
+                    let drawn = CAPITALS.iter().find(|(_, plain)| *plain == c);
+                    other.push(drawn.and_then(|(alike, _)| alike.chars().next()).unwrap_or(c));
+                }
                 _ => other.push(c),
             }
         }
         other
+    }
+
+    #[test]
+    fn keys_are_the_same_in_another_case() {
+        for (one, other) in
+            [("straße", "straẞe"), ("straße", "STRASSE"), ("ſort", "Sort"), ("\u{212a}ey", "key")]
+        {
+            assert!(is_same_key(one, other) && is_same_key(other, one), "{one} {other}");
+        }
+        assert!(!is_same_key("a", "b") && !is_same_key("ß", "s"));
+    }
+
+    #[test]
+    fn names_of_another_script_are_the_same_in_another_case() {
+        for (pattern, name) in [("Вход*", "вход"), ("νέο", "ΝΈΟ"), ("νέο", "Νέο")] {
+            assert!(RulePattern::new(pattern).matches("s", name, Exactness::Loose), "{pattern} {name}");
+        }
     }
 
     #[test]

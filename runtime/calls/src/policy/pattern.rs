@@ -5,7 +5,7 @@
 //! tools of one server only. A rule that denies or asks also applies where the slash is not escaped, and to names that
 //! look alike.
 
-use super::look_alikes::folded;
+use super::look_alikes::foldings;
 use crate::tools::{glob, qualified_name};
 
 /// A name of tools.
@@ -13,8 +13,8 @@ use crate::tools::{glob, qualified_name};
 pub(super) struct RulePattern {
     text: String,
     exact: Spelling,
-    /// The same, folded ([`folded`]).
-    loose: Spelling,
+    /// The same, folded ([`foldings`]).
+    loose: [Spelling; 2],
 }
 
 /// How a pattern names tools.
@@ -70,7 +70,7 @@ impl Spelling {
 
 impl RulePattern {
     pub(super) fn new(text: &str) -> RulePattern {
-        let loose = Spelling::new(&folded(text));
+        let loose = foldings(text).map(|text| Spelling::new(&text));
         RulePattern { text: text.to_owned(), exact: Spelling::new(text), loose }
     }
 
@@ -81,9 +81,12 @@ impl RulePattern {
 
     /// True when it names this tool of this server.
     pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
-        self.exact.matches(server, tool, exactness)
-            || (exactness == Exactness::Loose
-                && self.loose.matches(&folded(server), &folded(tool), exactness))
+        if exactness == Exactness::Exact || self.exact.matches(server, tool, exactness) {
+            return self.exact.matches(server, tool, exactness);
+        }
+        let (servers, tools) = (foldings(server), foldings(tool));
+        let folded = self.loose.iter().zip(servers.iter().zip(&tools));
+        folded.into_iter().any(|(spelling, (server, tool))| spelling.matches(server, tool, exactness))
     }
 
     /// True when it may name tools of this server.

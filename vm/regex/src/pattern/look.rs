@@ -134,10 +134,13 @@ impl Look {
             Look::Start => before.has(Side::EDGE),
             Look::End => after.has(Side::EDGE),
             Look::EndOrFinalLineFeed => after.has(Side::EDGE.or(Side::FINAL)),
-            Look::StartLine => before.has(line),
+            // As in Java and Perl, no line begins at the end of the text.
+            Look::StartLine => before.has(line) && !after.has(Side::EDGE),
             Look::EndLine => after.has(line),
             Look::StartLineCrlf => {
-                before.has(line) || before.has(Side::CARRIAGE_RETURN) && !after.has(Side::LINE_FEED)
+                let is_start =
+                    before.has(line) || before.has(Side::CARRIAGE_RETURN) && !after.has(Side::LINE_FEED);
+                is_start && !after.has(Side::EDGE)
             }
             Look::EndLineCrlf => {
                 after.has(Side::EDGE.or(Side::CARRIAGE_RETURN))

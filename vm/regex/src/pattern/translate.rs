@@ -295,7 +295,22 @@ impl Translator {
             if let Some(character @ ('<' | 'P')) = self.peek(0) {
                 self.output.push(character);
                 self.at += 1;
+            } else {
+                self.flags();
             }
+        }
+    }
+
+    /// Copies flags up to `)` or `:`. Java's `U` is the parser's `u` (Unicode classes); the parser's `U` swaps greediness.
+    fn flags(&mut self) {
+        let mut has_unicode = false;
+        while let Some(flag) = self.peek(0).filter(char::is_ascii_alphabetic) {
+            self.at += 1;
+            let is_unicode = matches!(flag, 'u' | 'U');
+            if !(is_unicode && has_unicode) {
+                self.output.push(if is_unicode { 'u' } else { flag });
+            }
+            has_unicode |= is_unicode;
         }
     }
 

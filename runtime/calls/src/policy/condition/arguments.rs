@@ -45,8 +45,9 @@ pub(in crate::policy) type Values<T> = SmallVec<[T; 2]>;
 /// The values at a pointer.
 pub(in crate::policy) struct Found<'t, 'a> {
     pub(in crate::policy) values: Values<&'t Node<'a>>,
-    /// All names on the way are spelled as in the pointer.
-    pub(super) is_exact: bool,
+    /// No object on the way has the next name in another case only. A server that tells cases apart reads such a name as
+    /// absent.
+    pub(in crate::policy) is_exact: bool,
     /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
     /// is no index. What a server reads there is not known.
     pub(in crate::policy) is_blocked: bool,
@@ -115,12 +116,14 @@ impl<'t, 'a> Found<'t, 'a> {
             let before = next.len();
             match value.below()? {
                 Parts::Members(members) => {
+                    let mut is_spelled = is_any;
                     for (name, value) in members {
                         if is_any || is_same_key(name, segment) {
-                            self.is_exact &= is_any || name == segment;
+                            is_spelled |= name == segment;
                             next.push(value);
                         }
                     }
+                    self.is_exact &= is_spelled || next.len() == before;
                 }
                 Parts::Items(items) => match segment.parse::<usize>() {
                     _ if is_any => next.extend(items),
