@@ -207,6 +207,24 @@ fn warnings(source: &str) -> Vec<Diagnostic> {
 }
 
 #[test]
+fn numbers_without_blanks_between_them_are_warned_of() {
+    for (source, read) in [
+        ("(str 2024-01-15)", "2024-01-15"),
+        ("(+ 10-5 1)", "10-5"),
+        ("[1.5-2.5]", "1.5-2.5"),
+        ("(- 3 2-1)", "2-1"),
+    ] {
+        let found = warnings(source);
+        let [warning] = found.as_slice() else { panic!("{source}: {found:?}") };
+        assert_eq!(&source[warning.span.start as usize..warning.span.end as usize], read);
+        assert_eq!(&*warning.message, format!("{read} is read as several numbers"));
+    }
+    for source in ["[1 -2 -3.5]", "(let [a-1 2] [a-1 -1])", "[\"a\"-1]", "(- 2 1)", "[1,-2]", "{:a-1 -1}"] {
+        assert_eq!(warnings(source), [], "{source}");
+    }
+}
+
+#[test]
 fn tests_of_lists_that_are_never_nil_are_warned_of() {
     for (source, tested) in [
         ("(defn f [[x & xs]] (if xs (recur xs) x))", "xs"),

@@ -20,7 +20,7 @@ impl Reader<'_, '_> {
     /// Warns if the text at a backslash is the code of a character.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_code(&mut self, start: u32) {
+    pub(super) fn note_code(&mut self, start: u32, is_in_text: bool) {
         // The second code of a character was reported with the first.
         if self.findings.warnings.last().is_some_and(|last| last.span.end > start) {
             return;
@@ -38,7 +38,10 @@ impl Reader<'_, '_> {
             Some(character) => format!("Write the character itself: {character}"),
             None => "Write the character itself.".to_owned(),
         };
-        let message = format!("{code} is not decoded: the backslash, the u and the digits stay as they are");
+        let message = match is_in_text {
+            true => format!("{code} is not decoded: the backslash, the u and the digits stay as they are"),
+            false => format!("{code} is not decoded: it is the character u, and what follows is read apart"),
+        };
         let span = Span::new(start, start + code.len() as u32);
         self.findings.warnings.push(Diagnostic::warning(Reason::ParseError, span, message).hint(hint));
     }

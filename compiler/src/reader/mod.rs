@@ -502,7 +502,7 @@ impl<'a> Reader<'a, '_> {
 
     fn character(&mut self, span: Span) -> Result<(), ReadError> {
         if self.text(span) == "\\u" {
-            self.note_code(span.start);
+            self.note_code(span.start, false);
         }
         let body = match &self.text(span)[1..] {
             "newline" => "\n",
@@ -538,7 +538,7 @@ impl<'a> Reader<'a, '_> {
                 Some(other) => {
                     // The code of a character has a meaning in patterns.
                     if other == 'u' && prefix == 1 {
-                        self.note_code(span.end - 3 - chars.as_str().len() as u32);
+                        self.note_code(span.end - 3 - chars.as_str().len() as u32, true);
                     }
                     out.push('\\');
                     out.push(other);
