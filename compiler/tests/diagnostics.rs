@@ -246,6 +246,8 @@ fn tests_of_lists_that_are_never_nil_are_warned_of() {
         ("(when-let [ms (re-seq #\"x\" \"abc\")] ms)", "(re-seq #\"x\" \"abc\")"),
         ("(if-let [ms (->> \"abc\" (re-seq #\"x\"))] ms 1)", "(->> \"abc\" (re-seq #\"x\"))"),
         ("(defn f [x & xs] (if (and x xs) 1 2))", "xs"),
+        ("(defn f ([x] x) ([x & xs] (if xs (recur (first xs) (rest xs)) x)))", "xs"),
+        ("(defn f ([] 0) ([x & xs] (if xs (apply + x xs) x)))", "xs"),
         ("(defn f [x & xs] (if (not xs) 1 2))", "xs"),
         ("(defn f [x & xs] (if (or (= x 1) (and x (not xs))) 1 2))", "xs"),
         ("(let [[x & xs] [1]] (if (nil? xs) :last x))", "xs"),
@@ -281,6 +283,7 @@ fn tests_that_may_be_false_are_not_warned_of() {
         "(let [m (re-seq #\"e\" \"a\") m (seq m)] (if m 1 2))",
         "(let [m (re-seq #\"e\" \"a\")] (if (empty? m) 1 2))",
         "(defn f [x & xs] (if x (and x xs) xs))",
+        "(defn f ([x] x) ([x & xs] (if xs (apply + x xs) x)))",
         "(if (seq (re-seq #\"x\" \"abc\")) 1 2)",
     ] {
         assert_eq!(warnings(source), [], "{source}");

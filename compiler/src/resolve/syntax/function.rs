@@ -69,7 +69,7 @@ impl<'a> Resolver<'a, '_> {
         let mut failure = None;
         for one in &written {
             self.scopes.next_arity();
-            match self.in_branch(|this| this.resolve_arity(one)) {
+            match self.in_branch(|this| this.resolve_arity(one, &written)) {
                 Ok(arity) => arities.push(arity),
                 Err(failed) => failure = failure.or(Some(failed)),
             }
@@ -95,7 +95,8 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, Kind::Closure(function, captures)))
     }
 
-    fn resolve_arity(&mut self, written: &ArityForm<'a>) -> Result<Arity<'a>, Failed> {
+    /// Resolves one of `all` arities.
+    fn resolve_arity(&mut self, written: &ArityForm<'a>, all: &[ArityForm<'a>]) -> Result<Arity<'a>, Failed> {
         let ampersand = written
             .parameters
             .iter()
@@ -150,8 +151,12 @@ impl<'a> Resolver<'a, '_> {
         }
         let body = self.body(written.body, written.span, true);
         let body = self.let_expr(written.span, bindings, body);
-        self.warn_of_rest_tests();
         let has_recur = self.function().recur.is_some_and(|target| target.used);
+        // Calls without arguments for the rest are those of another arity: Clojure's rest is never nil here either.
+        let has_items = !has_recur && all.iter().any(|other| other.parameters.len() == fixed.len());
+        if !has_items {
+            self.warn_of_rest_tests();
+        }
         Ok(Arity {
             span: written.span,
             fixed: fixed.len() as u8,
