@@ -176,16 +176,6 @@ const FAULTS: &[Fault] = &[
             because \"it has expired\")",
     ),
     fault(
-        "404 with an answer",
-        |got| {
-            let error = json!({"code": -32602, "message": "no such row, in any session"});
-            let answer = json!({"jsonrpc": "2.0", "id": got.json()["id"], "error": error});
-            status(404, &[JSON], &answer.to_string())
-        },
-        Sees::Error,
-        "no such row",
-    ),
-    fault(
         "403",
         |_| status(403, &[("www-authenticate", "Bearer scope=\"files:write\"")], ""),
         Sees::Unavailable,
