@@ -257,6 +257,40 @@ async fn an_answer_goes_on_in_another_stream() {
     }
 }
 
+/// The stream ends in order, but in the middle of an event. The server sends that event again after the id before it.
+#[tokio::test]
+async fn an_event_that_was_cut_is_not_the_answer() {
+    let server = RemoteServer::new(Style::Events, |got| {
+        let answer = |id: &Value| {
+            json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "from": got.header("last-event-id")}})
+        };
+        let cut = |id: &Value| {
+            let whole = event(&answer(id));
+            format!("id: {id}-2\n{}", &whole[..whole.len() - 5])
+        };
+        match (tool(got).as_deref(), got.header("last-event-id")) {
+            (Some("slow"), _) => {
+                let id = &got.json()["id"];
+                let text = format!("id: {id}-1\nretry: 5\ndata:\n\n{}", cut(id));
+                Some(Reply::events().chunk(text).end())
+            }
+            (Some("fault"), _) => Some(Reply::events().chunk(cut(&got.json()["id"])).end()),
+            (_, Some(from)) => {
+                let id: u64 = from.split('-').next().unwrap().parse().unwrap();
+                Some(Reply::events().chunk(event(&answer(&json!(id)))).end())
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let remote = upstream(server.entry());
+    let answer = call(&remote, "slow", json!({})).await.unwrap();
+    assert!(answer["from"].as_str().unwrap().ends_with("-1"), "{answer}");
+    // Without the id of a complete event it cannot go on.
+    let fault = call(&remote, "fault", json!({})).await.unwrap_err();
+    assert!(fault.to_string().contains("ended before the answer"), "{fault}");
+}
+
 #[tokio::test]
 async fn what_nobody_wants_any_more_is_cancelled() {
     for style in Style::ALL {
