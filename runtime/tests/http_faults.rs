@@ -75,13 +75,13 @@ const FAULTS: &[Fault] = &[
     fault(
         "half an event",
         |_| Reply::events().chunk("data: {\"jsonrpc\":\"2.0\",\"id").end(),
-        Sees::Error,
-        "the answer is cut short",
+        Sees::Unavailable,
+        "ended before",
     ),
     fault(
         "a stream without an answer",
         |_| Reply::events().chunk(": ok\n\n").end(),
-        Sees::Error,
+        Sees::Unavailable,
         "ended before",
     ),
     fault(
@@ -236,7 +236,7 @@ const FAULTS: &[Fault] = &[
 
 fn seen(fault: &UpstreamFault) -> Sees {
     match fault {
-        UpstreamFault::Unavailable(_) => Sees::Unavailable,
+        UpstreamFault::Unavailable(_) | UpstreamFault::Transient { .. } => Sees::Unavailable,
         UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => Sees::Error,
         UpstreamFault::Timeout(_) => Sees::Timeout,
         UpstreamFault::TooLarge { .. } => Sees::TooLarge,

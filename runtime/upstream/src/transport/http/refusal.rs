@@ -97,16 +97,20 @@ impl HttpRefusal {
         let status = self.status;
         let is_down = status.is_server_error()
             && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
-        let is_unavailable = is_down
-            || matches!(
-                status,
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
-            );
-        if is_unavailable {
+        // A token that could not be renewed now may be renewed later.
+        if is_down || status == StatusCode::TOO_MANY_REQUESTS || self.login.is_some() {
+            return UpstreamFault::Transient { why: self.words(), after: self.pause() };
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return UpstreamFault::Unavailable(self.words());
         }
         let words = self.words();
         UpstreamFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
+    }
+
+    /// How long the server wants to be left alone, if it says so in seconds.
+    fn pause(&self) -> Option<Duration> {
+        self.retry_after.as_deref()?.trim().parse().ok().map(Duration::from_secs)
     }
 
     /// `http 401 Unauthorized: …; …`.

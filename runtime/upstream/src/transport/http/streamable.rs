@@ -240,10 +240,8 @@ impl Streamable {
                 Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
                     return Err(PostFailure::Fault(sink.too_large(bytes)));
                 }
-                Ok(None) => {
-                    UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
-                }
-                Err(error) if error.fault == NetFault::Reset => UpstreamFault::Unavailable(error.to_string()),
+                Ok(None) => UpstreamFault::transient("the stream of events ended before the answer"),
+                Err(error) if error.fault == NetFault::Reset => error.into(),
                 Err(error) => return Err(self.failed(&error)),
             };
             stream = match &session {
