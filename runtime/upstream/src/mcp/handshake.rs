@@ -237,6 +237,11 @@ impl Greeting<'_> {
             )));
         }
         // Some servers name none.
+        if version == STATELESS {
+            let why =
+                format!("initialize was answered with {STATELESS}, a protocol version without initialize");
+            return Err(UpstreamFault::Protocol(why));
+        }
         if !version.is_empty() && !HANDSHAKES.contains(&version.as_str()) {
             return Err(no_common_version(std::slice::from_ref(version)));
         }
