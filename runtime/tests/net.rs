@@ -158,7 +158,7 @@ async fn a_put_or_delete_is_made_again_only_where_the_status_asks_for_it() {
         for status in [301, 302] {
             let near = redirecting(status, "/there".to_owned()).await;
             let error = fetch(&options, method.clone(), &near.url("/"), 99).await.unwrap_err();
-            assert_eq!((error.fault.clone(), near.got().len()), (NetFault::Redirect, 1), "{error}");
+            assert_eq!((error.fault, near.got().len()), (NetFault::Redirect, 1), "{error}");
             let said = format!("a {method} with {status} to {}", near.url("/there"));
             assert!(error.to_string().contains(&said), "{error}");
         }

@@ -1,5 +1,6 @@
 //! Servers that answer calls with tasks: failures that pass, the end of the call, and what a task may say.
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "tests read files as they need them")]
 
 use crate::common;
 use common::http::{Got, HttpServer, Reply, Step};
@@ -209,7 +210,7 @@ async fn a_server_that_wants_to_be_asked_late_is_asked_before_the_call_ends() {
     }
 }
 
-/// The fault of a call whose server gives this answer to `method`.
+/// The fault of a call to a server that gives this answer to `method`.
 async fn fault(form: Form, method: &'static str, answer: Value) -> String {
     let server = Tasking::new(form, move |asked, _, got| {
         (asked == method).then(|| Reply::json(&result(got, &answer)))

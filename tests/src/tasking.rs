@@ -1,4 +1,4 @@
-//! Starts an MCP server over HTTP whose tool `work` is called as a task (`tests/python/tasking.py`).
+//! Starts an MCP server over HTTP with the tool `work`, which is called as a task (`tests/python/tasking.py`).
 
 use crate::scripts::data;
 use serde_json::{Value, json};

@@ -134,7 +134,7 @@ impl EventParser {
         }
     }
 
-    /// What is left at the end of a stream that cannot go on in another one: an event whose blank line has not come.
+    /// What is left at the end of a stream that cannot go on in another one: an event without its blank line.
     pub fn finish(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() && !self.is_skipping {
@@ -291,9 +291,9 @@ impl EventStream {
         EventStream { body, parser, pace: before.pace }
     }
 
-    /// The next event; `None` at the end, where an event whose blank line has not come is discarded: the server sends it
-    /// again in the stream that goes on after the one before. Data beyond the cap goes to `overflow`, if there is one when the event turns out
-    /// to be too large. Bytes outside of events, such as comments, cost the server time. Cancel safe.
+    /// The next event; `None` at the end, where an event without its blank line is discarded: the server sends it again in
+    /// the stream that goes on after this one. Data beyond the cap goes to `overflow`, if there is one when the event turns
+    /// out to be too large. Bytes outside of events, such as comments, cost the server time. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,

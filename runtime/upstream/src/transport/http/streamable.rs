@@ -119,7 +119,7 @@ impl Streamable {
 
     /// Posts the request `id` until the server accepts it, and returns the session of the accepted one: another one where
     /// the server has lost ours (once), or where it belongs to an earlier login. A refusal that is the answer to the request
-    /// ends it, whatever becomes of the session.
+    /// ends it, even if there is a new session.
     async fn accepted(
         self: &Arc<Self>,
         request: &ServerRequest,
