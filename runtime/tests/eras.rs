@@ -77,6 +77,8 @@ async fn without_a_common_version_the_start_fails_and_says_so() {
         let fault = fake.start().await.unwrap_err().to_string();
         assert!(fault.starts_with(want), "{how}: {fault}");
     }
+    let fault = upstream(&["--speaks", "2026-07-28"]).start().await.unwrap_err().to_string();
+    assert!(fault.contains("answered with 2026-07-28, a protocol version without initialize"), "{fault}");
     for revision in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         assert_eq!(protocol_of(&upstream(&["--speaks", revision])).await, revision);
     }

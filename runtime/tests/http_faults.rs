@@ -75,13 +75,13 @@ const FAULTS: &[Fault] = &[
     fault(
         "half an event",
         |_| Reply::events().chunk("data: {\"jsonrpc\":\"2.0\",\"id").end(),
-        Sees::Error,
-        "the answer is cut short",
+        Sees::Unavailable,
+        "ended before",
     ),
     fault(
         "a stream without an answer",
         |_| Reply::events().chunk(": ok\n\n").end(),
-        Sees::Error,
+        Sees::Unavailable,
         "ended before",
     ),
     fault(
@@ -176,16 +176,6 @@ const FAULTS: &[Fault] = &[
             because \"it has expired\")",
     ),
     fault(
-        "404 with an answer",
-        |got| {
-            let error = json!({"code": -32602, "message": "no such row, in any session"});
-            let answer = json!({"jsonrpc": "2.0", "id": got.json()["id"], "error": error});
-            status(404, &[JSON], &answer.to_string())
-        },
-        Sees::Error,
-        "no such row",
-    ),
-    fault(
         "403",
         |_| status(403, &[("www-authenticate", "Bearer scope=\"files:write\"")], ""),
         Sees::Unavailable,
@@ -246,7 +236,7 @@ const FAULTS: &[Fault] = &[
 
 fn seen(fault: &UpstreamFault) -> Sees {
     match fault {
-        UpstreamFault::Unavailable(_) => Sees::Unavailable,
+        UpstreamFault::Unavailable(_) | UpstreamFault::Transient { .. } => Sees::Unavailable,
         UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => Sees::Error,
         UpstreamFault::Timeout(_) => Sees::Timeout,
         UpstreamFault::TooLarge { .. } => Sees::TooLarge,

@@ -33,4 +33,5 @@ mod transport;
 mod upstream_http;
 mod upstream_sse;
 mod upstream_stdio;
+mod upstream_tasks;
 mod watching;

@@ -11,8 +11,8 @@ use ptc_base::secrets::{Credential, SecretRegistry};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn headers() -> Headers {
@@ -121,6 +121,53 @@ async fn redirects_carry_no_secret_to_another_origin() {
     let post = redirecting(303, "/there".to_owned()).await;
     let error = fetch(&ClientOptions::default(), Method::POST, &post.url("/"), 99).await.unwrap_err();
     assert_eq!(error.fault, NetFault::Redirect);
+}
+
+/// A chain of redirects leaves the origin and comes back to it. The secrets are sent to the first address only.
+#[tokio::test]
+async fn secrets_stay_away_for_the_rest_of_a_chain_of_redirects() {
+    let home = Arc::new(OnceLock::<String>::new());
+    let known = home.clone();
+    let other = HttpServer::new(move |got: &Got| match got.path.as_str() {
+        "/file" => Reply::new(303, &[("location", "/again")], ""),
+        "/again" => Reply::new(303, &[("location", known.get().unwrap())], ""),
+        _ => Reply::new(404, &[], ""),
+    })
+    .await;
+    for (status, method) in [(302, Method::GET), (303, Method::GET), (303, Method::POST)] {
+        let near = redirecting(status, other.url("/file")).await;
+        let is_first = home.set(near.url("/there")).is_ok();
+        let client = HttpClient::new(&ClientOptions::default()).unwrap().finding_results();
+        let url = near.url("/").parse().unwrap();
+        client.send(method, &url, &headers(), None).await.unwrap();
+        let authorized = |got: Vec<Got>| -> Vec<(String, bool)> {
+            got.iter().map(|got| (got.path.clone(), got.header("authorization").is_some())).collect()
+        };
+        let elsewhere = [("/file".to_owned(), false), ("/again".to_owned(), false)];
+        assert_eq!(authorized(other.got()), elsewhere, "{status}");
+        if is_first {
+            assert_eq!(authorized(near.got()), [("/".to_owned(), true), ("/there".to_owned(), false)]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_put_or_delete_is_made_again_only_where_the_status_asks_for_it() {
+    let options = ClientOptions::default();
+    for method in [Method::PUT, Method::DELETE] {
+        for status in [301, 302] {
+            let near = redirecting(status, "/there".to_owned()).await;
+            let error = fetch(&options, method.clone(), &near.url("/"), 99).await.unwrap_err();
+            assert_eq!((error.fault, near.got().len()), (NetFault::Redirect, 1), "{error}");
+            let said = format!("a {method} with {status} to {}", near.url("/there"));
+            assert!(error.to_string().contains(&said), "{error}");
+        }
+        for status in [307, 308] {
+            let near = redirecting(status, "/there".to_owned()).await;
+            let answer = fetch(&options, method.clone(), &near.url("/"), 99).await.unwrap();
+            assert_eq!(answer, format!("200 {method} here"));
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use crate::common;
 use common::http::{Authority, Got, Reply, Step};
-use common::remote::{RemoteServer, Style, event, name, result, tool};
+use common::remote::{RemoteServer, Style, event, lost_session, name, refuse, result, tool};
 use common::{call, request, upstream_with};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use ptc_base::secrets::{Credential, SecretRegistry};
@@ -103,6 +103,43 @@ async fn one_new_session_for_all_who_lost_it_and_each_call_once() {
         };
         assert_eq!(on("session-2"), 50, "each was executed once");
         assert_eq!(remote.status().state, UpstreamState::Ready);
+    }
+}
+
+/// After 404 there is a new session. A call is made again only if the body is not its answer.
+#[tokio::test]
+async fn a_refusal_that_answers_the_call_is_not_followed_by_the_same_call() {
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    let cut = |got: &Got| {
+        let id = &got.json()["id"];
+        format!("{{\"id\":{id},\"error\":{{\"code\":1,\"message\":\"{}\"}}}}", "x".repeat(20 << 10))
+    };
+    // Status, what is said, and how often the call is made, in how many sessions.
+    type Said = Box<dyn Fn(&Got) -> Reply + Send + Sync>;
+    let said: [(Said, usize, usize); 9] = [
+        (Box::new(|got| refuse(404, got, -32601, "Session not found")), 1, 2),
+        (Box::new(|got| refuse(404, got, -32000, "the session of your user 17 does not exist")), 1, 2),
+        (Box::new(move |got| Reply::new(404, &[JSON], cut(got))), 1, 2),
+        (Box::new(|got| refuse(400, got, -32000, "the session of your user 17 does not exist")), 1, 1),
+        (Box::new(|_| Reply::new(400, &[("content-type", "text/html")], "<html>no session")), 1, 1),
+        (Box::new(|_| lost_session(404)), 2, 2),
+        (Box::new(|_| lost_session(400)), 2, 2),
+        (Box::new(|_| Reply::new(404, &[], "gone")), 2, 2),
+        (Box::new(|_| Reply::new(400, &[("content-type", "text/plain")], "unknown")), 2, 2),
+    ];
+    for (at, (said, calls, sessions)) in said.into_iter().enumerate() {
+        let server =
+            RemoteServer::new(Style::Sessions, move |got| (tool(got)? == "fault").then(|| said(got))).await;
+        let remote = upstream(server.entry());
+        echo(&remote).await;
+        let fault = call(&remote, "fault", json!({})).await.unwrap_err();
+        assert!(matches!(fault, UpstreamFault::Rpc(_)), "{at}: {fault:?}");
+        echo(&remote).await;
+        let got = server.http.got();
+        let count = |what: &str| got.iter().filter(|got| name(got) == what).count();
+        assert_eq!((count("tools/call fault"), count("initialize")), (calls, sessions), "{at}");
+        let last = got.iter().rfind(|got| tool(got).is_some()).unwrap();
+        assert_eq!(last.header("mcp-session-id"), Some(&*format!("session-{sessions}")), "{at}");
     }
 }
 
@@ -218,6 +255,40 @@ async fn an_answer_goes_on_in_another_stream() {
     for _ in 0..2 {
         assert!(call(&remote, "slow", json!({})).await.unwrap()["late"].is_string());
     }
+}
+
+/// The stream ends in order, but in the middle of an event. The server sends that event again after the id before it.
+#[tokio::test]
+async fn an_event_that_was_cut_is_not_the_answer() {
+    let server = RemoteServer::new(Style::Events, |got| {
+        let answer = |id: &Value| {
+            json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "from": got.header("last-event-id")}})
+        };
+        let cut = |id: &Value| {
+            let whole = event(&answer(id));
+            format!("id: {id}-2\n{}", &whole[..whole.len() - 5])
+        };
+        match (tool(got).as_deref(), got.header("last-event-id")) {
+            (Some("slow"), _) => {
+                let id = &got.json()["id"];
+                let text = format!("id: {id}-1\nretry: 5\ndata:\n\n{}", cut(id));
+                Some(Reply::events().chunk(text).end())
+            }
+            (Some("fault"), _) => Some(Reply::events().chunk(cut(&got.json()["id"])).end()),
+            (_, Some(from)) => {
+                let id: u64 = from.split('-').next().unwrap().parse().unwrap();
+                Some(Reply::events().chunk(event(&answer(&json!(id)))).end())
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let remote = upstream(server.entry());
+    let answer = call(&remote, "slow", json!({})).await.unwrap();
+    assert!(answer["from"].as_str().unwrap().ends_with("-1"), "{answer}");
+    // Without the id of a complete event it cannot go on.
+    let fault = call(&remote, "fault", json!({})).await.unwrap_err();
+    assert!(fault.to_string().contains("ended before the answer"), "{fault}");
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 # An MCP server over HTTP for the tests, whose tool `work` is called as a task. It appends a line to a file for each event:
 # `call 1`, `get 1`, `cancel 1`, `update …`.
 #
-# A task is over when the file FILE.done exists. With `ask` it asks a question first.
+# A task is over when the file FILE.done exists. With `ask` it asks a question first. With `ask-first` the call asks before
+# there is a task.
 #
 # A fraction is a number of JSON as well, so the times are fractions. With `numbers` the ids of tasks are numbers, which no
 # client can read.
 #
-# usage: tasking.py FORM FILE [ask|numbers]  FORM: requested (2025-11-25), extension (2026-07-28)
+# usage: tasking.py FORM FILE [ask|ask-first|numbers]  FORM: requested (2025-11-25), extension (2026-07-28)
 
 import json
 import os
@@ -15,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FORM, FILE = sys.argv[1:3]
 ASKS = "ask" in sys.argv[3:]
+ASKS_FIRST = "ask-first" in sys.argv[3:]
 NUMBERED = "numbers" in sys.argv[3:]
 EXTENSION = "io.modelcontextprotocol/tasks"
 SCHEMA = {"type": "object", "properties": {"k": {"type": "integer"}}, "required": ["k"]}
@@ -53,8 +55,13 @@ def call(params):
     capabilities = params.get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities", {})
     if FORM == "extension" and EXTENSION not in capabilities.get("extensions", {}):
         raise Refused("the client knows no tasks")
+    if ASKS_FIRST and "inputResponses" not in params:
+        questions = {"q0": {"method": "elicitation/create", "params": FORM_PARAMS}}
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": "s"}
     k = params["arguments"]["k"]
     note(f"call {k}")
+    if ASKS_FIRST:
+        note(json.dumps(params["inputResponses"]))
     result = {"content": [{"type": "text", "text": json.dumps(k)}]}
     if FORM == "extension":
         result["resultType"] = "complete"

@@ -8,6 +8,7 @@
 //! - [`terminal`]: a program at a terminal, and its screen
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them; [`bridge`]: the
 //!   same server over HTTP
+//! - [`tasking`]: a server that answers calls with tasks
 //! - [`leaks`]: secrets, and the forms in which they may leak
 //! - [`leaky_service`]: a JSON service that leaks them in all forms
 //! - [`model`]: a model with scripted replies; [`tasks`]: a server that such a model plans for
@@ -54,6 +55,7 @@ pub mod scripts;
 pub mod serve;
 pub mod signature;
 pub mod small_stack;
+pub mod tasking;
 pub mod tasks;
 pub mod terminal;
 pub mod third_party;

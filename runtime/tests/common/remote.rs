@@ -110,10 +110,17 @@ pub(crate) fn event(message: &Value) -> String {
     format!("event: message\ndata: {message}\n\n")
 }
 
-fn refuse(status: u16, got: &Got, code: i64, message: &str) -> Reply {
+pub(crate) fn refuse(status: u16, got: &Got, code: i64, message: &str) -> Reply {
     let error =
         json!({"jsonrpc": "2.0", "id": got.json()["id"], "error": {"code": code, "message": message}});
     Reply::new(status, &[("content-type", "application/json")], error.to_string())
+}
+
+/// The answer of a server that does not know the session and has not read the request.
+pub(crate) fn lost_session(status: u16) -> Reply {
+    let error = json!({"code": -32000, "message": "Session not found"});
+    let message = json!({"jsonrpc": "2.0", "id": null, "error": error});
+    Reply::new(status, &[("content-type", "application/json")], message.to_string())
 }
 
 fn usual(style: Style, sessions: &Mutex<Sessions>, got: &Got) -> Reply {
@@ -146,7 +153,7 @@ fn usual(style: Style, sessions: &Mutex<Sessions>, got: &Got) -> Reply {
             return refuse(400, got, -32600, "no session");
         }
         if !session.is_some_and(|session| sessions.lock().unwrap().live.contains(session)) {
-            return refuse(404, got, -32001, "Session not found");
+            return lost_session(404);
         }
         assert_eq!(got.header("mcp-protocol-version"), Some("2025-06-18"));
     }

@@ -2,7 +2,7 @@
 //! for. A server's request does not name the call that it belongs to, so it is forwarded to a client only if
 //! all calls under way are that client's.
 
-use ptc_calls::run::client::{CallingClient, ServedClient};
+use ptc_calls::run::client::{CallingClient, Offered, ServedClient};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Calls under way at one server.
@@ -33,6 +33,16 @@ pub(super) enum RequestKind {
     Form,
     /// Folders: a server may use them for later calls, too.
     Roots,
+}
+
+impl RequestKind {
+    /// Whether a client that supports this can be asked.
+    pub(super) fn is_among(self, offered: Offered) -> bool {
+        match self {
+            RequestKind::Form => offered.elicitation,
+            RequestKind::Roots => offered.roots,
+        }
+    }
 }
 
 impl Callers {
@@ -71,10 +81,7 @@ impl Callers {
                 "clients of several owners call this server, which would use the folders of one for all",
             );
         }
-        let offers = |client: &CallingClient| match kind {
-            RequestKind::Form => client.offered.elicitation,
-            RequestKind::Roots => client.offered.roots,
-        };
+        let offers = |client: &CallingClient| kind.is_among(client.offered);
         // The latest call most likely caused the request.
         let asked =
             clients().rev().flatten().filter(|client| offers(client)).find_map(|client| client.asked.clone());
@@ -101,7 +108,7 @@ impl Drop for CallUnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptc_calls::run::client::{ClientAnswer, ClientIdentity, ClientTag, Offered};
+    use ptc_calls::run::client::{ClientAnswer, ClientIdentity, ClientTag};
 
     struct Nothing;
 

@@ -167,11 +167,20 @@ impl ClientFeatures {
 
     /// The client that can show a form for a run.
     pub fn form_for(&self, run: Option<&CallingClient>) -> Option<Arc<dyn ServedClient>> {
+        self.asked_for(run, RequestKind::Form)
+    }
+
+    /// The client that can be asked this for a run: its own, or the only one of this process.
+    pub(super) fn asked_for(
+        &self,
+        run: Option<&CallingClient>,
+        kind: RequestKind,
+    ) -> Option<Arc<dyn ServedClient>> {
         if let Some(client) = run {
-            return client.asked.clone().filter(|_| client.offered.elicitation);
+            return client.asked.clone().filter(|_| kind.is_among(client.offered));
         }
         match &*self.0.borrow() {
-            Served::Client(offered, client) if offered.elicitation => Some(client.clone()),
+            Served::Client(offered, client) if kind.is_among(*offered) => Some(client.clone()),
             _ => None,
         }
     }

@@ -11,6 +11,14 @@ use std::time::Duration;
 pub enum UpstreamFault {
     /// The server could not start, crashed, is waiting to restart, or was stopped.
     Unavailable(String),
+    /// This request failed, but the server may take the next one: it refuses requests for now, or the connection of this
+    /// request broke.
+    Transient {
+        /// What happened, in words for people.
+        why: String,
+        /// How long the server wants to be left alone, if it says so.
+        after: Option<Duration>,
+    },
     /// The upstream answered with a JSON-RPC error.
     Rpc(ErrorObject),
     /// The upstream answered with something that is no answer.
@@ -40,10 +48,15 @@ pub enum UpstreamFault {
 }
 
 impl UpstreamFault {
+    /// A failure that may pass.
+    pub(crate) fn transient(why: impl Into<String>) -> UpstreamFault {
+        UpstreamFault::Transient { why: why.into(), after: None }
+    }
+
     /// The reason that programs see.
     pub fn reason(&self) -> CallFault {
         match self {
-            UpstreamFault::Unavailable(_) => CallFault::UpstreamUnavailable,
+            UpstreamFault::Unavailable(_) | UpstreamFault::Transient { .. } => CallFault::UpstreamUnavailable,
             UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => CallFault::UpstreamError,
             UpstreamFault::Timeout(_) => CallFault::Timeout,
             UpstreamFault::Starting { .. } => CallFault::Starting,
@@ -60,7 +73,12 @@ impl From<&NetError> for UpstreamFault {
             NetFault::TooLarge { bytes, cap } => UpstreamFault::TooLarge { bytes, cap },
             // A server answers, but with a wrong protocol.
             NetFault::Garbage | NetFault::Redirect => UpstreamFault::Protocol(error.to_string()),
-            _ => UpstreamFault::Unavailable(error.to_string()),
+            NetFault::Reset | NetFault::Idle | NetFault::ConnectTimeout | NetFault::Unreachable => {
+                UpstreamFault::transient(error.to_string())
+            }
+            NetFault::Setup | NetFault::Dns | NetFault::Refused | NetFault::Tls => {
+                UpstreamFault::Unavailable(error.to_string())
+            }
         }
     }
 }
@@ -81,6 +99,7 @@ impl std::fmt::Display for UpstreamFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             UpstreamFault::Unavailable(text)
+            | UpstreamFault::Transient { why: text, .. }
             | UpstreamFault::Protocol(text)
             | UpstreamFault::ScopeDenied(text) => f.write_str(text),
             UpstreamFault::Rpc(error) => f.write_str(&error.message),

@@ -110,9 +110,15 @@ impl AnswerWriter {
 
 /// A complete answer of MCP, in a file if it exceeds the memory limit: its connection may have read more than its call
 /// takes.
+///
+/// # Errors
+/// It is too large.
 pub(super) fn placed(answer: RawAnswer, sink: &ResultSink) -> Result<RawAnswer, UpstreamFault> {
     if answer.bytes().len() <= sink.max_bytes() || answer.spilled().is_some() {
         return Ok(answer);
+    }
+    if sink.store().is_none() {
+        return Err(sink.too_large(answer.bytes().len() as u64));
     }
     let mut writer = AnswerWriter::of_result(sink.clone());
     writer.push(answer.bytes())?;

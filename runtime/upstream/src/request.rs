@@ -216,6 +216,14 @@ impl ResultSink {
         *max_bytes
     }
 
+    /// The same for an answer with so many bytes around the result.
+    pub(crate) fn with_room(&self, bytes: usize) -> ResultSink {
+        let mut sink = self.clone();
+        let (ResultSink::Inline { max_bytes } | ResultSink::Spill { max_bytes, .. }) = &mut sink;
+        *max_bytes = max_bytes.saturating_add(bytes);
+        sink
+    }
+
     /// Where larger results go, if anywhere.
     pub fn store(&self) -> Option<&SpillStore> {
         match self {

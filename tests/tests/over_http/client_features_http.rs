@@ -2,6 +2,7 @@
 
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::text_of;
+use ptc_tests::tasking::Tasking;
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::web::{Answer, Browser, SessionClient, WebServer};
 use serde_json::{Value, json};
@@ -79,6 +80,30 @@ fn a_form_reaches_the_client_that_calls_and_its_answer_the_server() {
             assert_eq!(client.respond(&server, &request, &said), 202);
             assert_eq!(run.text(), want);
         }
+    }
+}
+
+/// A server of 2026-07-28 asks in the answer to a call, or in its task.
+#[test]
+fn a_question_in_an_answer_or_a_task_reaches_the_client_that_calls() {
+    for (when, name) in [("ask-first", "q0"), ("ask", "q1")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tasking = Tasking::start(folder.path(), &["extension", when]);
+        std::fs::write(folder.path().join("log.done"), "").expect("a file");
+        let server = serve(Upstreams::default().add("job", tasking.entry()), "120s", &[]);
+        let mut other = client(&server, json!({ "elicitation": {} }));
+        assert_eq!(text(&mut other, &server, "1"), "1");
+        let mut asked = client(&server, json!({ "elicitation": {} }));
+        let mut run = Running::begin(&mut asked, &server, "(tool/call! 'job/work {:k 1})");
+        let request = run.next();
+        assert_eq!(request["method"], "elicitation/create", "{when}: {request}");
+        assert_eq!(request["params"]["message"], "job: Go on?");
+        let answer = json!({ "action": "accept", "content": { "sure": true } });
+        assert_eq!(asked.respond(&server, &request, &json!({ "result": answer })), 202);
+        assert_eq!(run.text(), "1");
+        let log = std::fs::read_to_string(folder.path().join("log")).expect("a log");
+        let told = format!("{{\"{name}\": {{\"action\": \"accept\", \"content\": {{\"sure\": true}}}}}}");
+        assert!(log.contains(&told), "{log}");
     }
 }
 

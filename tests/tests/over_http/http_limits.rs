@@ -123,11 +123,14 @@ fn sessions_are_bounded_and_end_with_their_calls() {
 #[test]
 fn the_session_that_has_been_idle_for_longest_gives_way() {
     let config = Upstreams::probe().write();
-    let server =
-        WebServer::start(&config.flags(&[&["--http-max-sessions-per-owner", "2"], &ENDLESS[..]].concat()));
+    let server = WebServer::start(&config.flags(
+        &[&["--http-max-sessions", "2", "--http-max-sessions-per-owner", "2"], &ENDLESS[..]].concat(),
+    ));
     let begin = || SessionClient::begin(&server, "2025-11-25", &[]);
     let ping = |client: &mut SessionClient| client.ask(&server, "ping", json!({})).status;
     let (mut first, mut second) = (begin(), begin());
+    // There is room for any client: an idle session gives way.
+    assert_eq!(server.get("/ready").status, 200);
     assert_eq!((ping(&mut second), ping(&mut first)), (200, 200));
     let mut third = begin();
     assert_eq!((ping(&mut first), ping(&mut second), ping(&mut third)), (200, 404, 200));

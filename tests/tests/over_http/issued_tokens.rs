@@ -33,6 +33,14 @@ fn a_client_without_a_token_learns_where_to_get_one() {
         assert_eq!(document["authorization_servers"], json!([issuer.url]));
         assert_eq!(document["scopes_supported"], json!(["mcp:open", "mcp:shut"]));
         assert_eq!(document["bearer_methods_supported"], json!(["header"]));
+        let asks = [
+            ("Origin", "https://page.example"),
+            ("Access-Control-Request-Method", "GET"),
+            ("Access-Control-Request-Headers", "mcp-protocol-version"),
+        ];
+        let may = server.connect().at(&path).ask("OPTIONS", &asks, "");
+        assert_eq!((may.status, may.header("access-control-allow-origin")), (204, Some("*")));
+        assert!(may.header("access-control-allow-headers").unwrap().contains("mcp-protocol-version"));
     }
     assert_eq!(server.get(&format!("{METADATA}/other")).status, 404);
     // A server without issuers has no such document.

@@ -182,3 +182,26 @@ fn answers_that_cannot_be_written_and_input_that_cannot_be_read_are_errors() {
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("cannot read standard input: Is a directory"), "{said}");
 }
+
+#[test]
+fn a_server_that_cannot_read_or_write_says_so() {
+    let with = |input: &str, output: &str| {
+        let mut command = ptc(&["serve"]);
+        command.stdin(std::fs::File::open(input).unwrap());
+        command.stdout(std::fs::File::options().write(true).open(output).unwrap());
+        let finished = command.output().unwrap();
+        (finished.status.code(), String::from_utf8(finished.stderr).unwrap())
+    };
+    let mut request = tempfile::NamedTempFile::new().unwrap();
+    request.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").unwrap();
+    let request = request.path().to_str().unwrap();
+    let (code, said) = with(request, "/dev/null");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = with(request, "/dev/full");
+    assert!(code == Some(4) && said.contains("No space left on device"), "{code:?} {said}");
+    let (code, said) = with("/", "/dev/null");
+    assert!(
+        code == Some(4) && said.contains("cannot read standard input: Is a directory"),
+        "{code:?} {said}"
+    );
+}

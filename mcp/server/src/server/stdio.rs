@@ -31,6 +31,9 @@ const ENOUGH_OUTPUT: usize = 32 << 10;
 /// Then it answers what is in flight, within a grace of 2 s. A line is at most `max_line_bytes` long. Each
 /// value of `facts` rebuilds the tool list, and the client is notified when it has changed. The first value
 /// makes a handler ready.
+///
+/// # Errors
+/// The input cannot be read, or the answers cannot be written although the client has not closed its side.
 pub async fn serve(
     handler: Arc<Handler>,
     gate: &Arc<Gate>,
@@ -40,7 +43,7 @@ pub async fn serve(
     facts: watch::Receiver<Arc<Facts>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let (mut input, _) = lines::spawn_reader(input, max_line_bytes)?;
+    let (mut input, end) = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
     let connection = ClientConnection::new(handler.clone(), gate, max_line_bytes, Vec::new()).single_client();
     Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
@@ -48,11 +51,16 @@ pub async fn serve(
     match flushed {
         Err(_) => tracing::warn!("client does not read its answers; giving up"),
         Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-            tracing::error!(%error, "answers cannot be written");
+            return Err(explained("answers cannot be written", &error));
         }
         Ok(_) => {}
     }
-    Ok(())
+    // Where the input goes on, nothing has failed.
+    end.result().map_err(|error| explained("cannot read standard input", &error))
+}
+
+fn explained(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 struct Loop<'l> {

@@ -162,6 +162,11 @@ impl<T: Owned> OwnedTable<T> {
         self.lock().entries.values().map(|entry| (entry.owner, entry.value.clone())).collect()
     }
 
+    /// Whether this is true for any entry.
+    pub(crate) fn any(&self, mut is: impl FnMut(CallOwner, &T) -> bool) -> bool {
+        self.lock().entries.values().any(|entry| is(entry.owner, &entry.value))
+    }
+
     /// How many entries there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().entries.len()

@@ -116,9 +116,10 @@ impl HttpClient {
     /// Sends a request and waits for the headers of its answer, of whatever status. `headers` are all but those that
     /// say how long the body is. Dropping the future gives the request up.
     ///
-    /// Redirects keep method and body (see also [`HttpClient::finding_results`]). They are followed within their origin; a GET is also followed elsewhere, but
-    /// without the headers that are secret, never from https to http, and never from a public address into a network that
-    /// is not (see `address`).
+    /// Redirects keep method and body (see also [`HttpClient::finding_results`]). They are followed within their origin; a
+    /// GET is also followed elsewhere, but without the headers that are secret, never from https to http, and never from a
+    /// public address into a network that is not (see `address`). After 301 and 302 a PUT or DELETE is not made again: the
+    /// address may be that of its result.
     pub async fn send(
         &self,
         method: Method,
@@ -126,7 +127,7 @@ impl HttpClient {
         headers: &Headers,
         body: Option<Payload>,
     ) -> Result<Response, NetError> {
-        let (mut url, mut sent, mut client) = (url.clone(), headers.map(), self.client.clone());
+        let (mut url, mut client) = (url.clone(), self.client.clone());
         let (mut method, mut headers, mut body) = (method, headers.clone(), body);
         for _ in 0..=REDIRECTS {
             let place = place(&url);
@@ -138,7 +139,7 @@ impl HttpClient {
                 let mut request = hyper::Request::new(body.clone().unwrap_or_default());
                 *request.method_mut() = method.clone();
                 *request.uri_mut() = to.clone();
-                *request.headers_mut() = sent.clone();
+                *request.headers_mut() = headers.map();
                 self.complete(request.headers_mut(), &to);
                 // The client is always ready: it manages its connections itself.
                 match client.call(request).await {
@@ -151,7 +152,6 @@ impl HttpClient {
             if self.finds_results && names_result(response.status(), &method) {
                 (method, body) = (Method::GET, None);
                 headers.remove(CONTENT_TYPE);
-                sent = headers.map();
             }
             let Some(next) = target(&response, &url, &method)? else {
                 let class = self.class(&response, &url);
@@ -163,7 +163,8 @@ impl HttpClient {
                     let text = format!("from {place} to {}, another origin", shown(&next));
                     return Err(NetError::new(NetFault::Redirect, text));
                 }
-                sent = headers.public();
+                // Secrets do not come back, wherever the further redirects lead.
+                headers = headers.public();
                 // A connection to the target of a redirect is not used again.
                 client = connections(self.connector.behind(self.class(&response, &url)));
             }
@@ -215,8 +216,7 @@ fn is_refused(error: &legacy::Error) -> bool {
     false
 }
 
-/// Whether a response to this method says that the work is done, and where its result is. A request that may be made
-/// again without harm goes on after 302 as it is.
+/// Whether a response to this method says that the work is done, and where its result is.
 fn names_result(status: StatusCode, method: &Method) -> bool {
     match status {
         StatusCode::SEE_OTHER => *method != Method::HEAD,
@@ -227,10 +227,12 @@ fn names_result(status: StatusCode, method: &Method) -> bool {
 
 /// The target of a redirect.
 fn target(response: &Answer, url: &Url, method: &Method) -> Result<Option<Url>, NetError> {
-    let keeps_method = match response.status() {
+    let status = response.status();
+    let keeps_method = match status {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
-        // Browsers make a GET of a POST here; a server that moved its endpoint does not mean that.
-        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => true,
+        // Browsers make a GET of a POST here; a server that moved its endpoint does not mean that. Many services answer a
+        // DELETE or PUT in this way when it is done.
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => !matches!(*method, Method::PUT | Method::DELETE),
         StatusCode::SEE_OTHER => *method == Method::GET,
         _ => return Ok(None),
     };
@@ -239,7 +241,9 @@ fn target(response: &Answer, url: &Url, method: &Method) -> Result<Option<Url>, 
     let next = location.to_str().ok().and_then(|location| url.join(location).ok());
     match next.filter(|next| matches!(next.scheme(), "http" | "https")) {
         None => wrong(format!("to no address of HTTP ({})", place(url))),
-        Some(next) if !keeps_method => wrong(format!("a {method} with 303 to {}", shown(&next))),
+        Some(next) if !keeps_method => {
+            wrong(format!("a {method} with {} to {}", status.as_u16(), shown(&next)))
+        }
         Some(next) => Ok(Some(next)),
     }
 }

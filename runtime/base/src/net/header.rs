@@ -93,15 +93,10 @@ impl Headers {
         self.0.clone()
     }
 
-    /// Those that are no secret, for the wire.
-    pub(super) fn public(&self) -> HeaderMap {
-        let mut map = self.0.clone();
-        let secret: Vec<HeaderName> =
-            map.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone()).collect();
-        for name in secret {
-            map.remove(name);
-        }
-        map
+    /// Those that are no secret.
+    pub(super) fn public(&self) -> Headers {
+        let public = self.0.iter().filter(|(_, value)| !value.is_sensitive());
+        Headers(public.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 }
 
@@ -121,7 +116,6 @@ mod tests {
         assert_eq!(headers.secret("x-other", &key("a\r\nb: c")), Err(HeaderError::Value));
         assert_eq!(headers.plain("x-plain", "p"), Ok(()));
         assert!(headers.contains("X-KEY"));
-        let public = headers.public();
-        assert!(public.len() == 1 && public.contains_key("x-plain") && headers.map().len() == 2);
+        assert_eq!((headers.public().names(), headers.map().len()), (vec!["x-plain"], 2));
     }
 }

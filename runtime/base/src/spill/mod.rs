@@ -19,7 +19,7 @@ mod owned;
 mod store;
 
 pub use form::form_raw;
-pub use form::{JsonPath, TopLevel};
+pub use form::{JsonPath, TopLevel, task_result};
 pub use grep::{Grep, GrepMatches, linear_matcher};
 pub use lazy::LazySpillStore;
 pub use look::{DEFAULT_LINES, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, SpillPart, Stat};

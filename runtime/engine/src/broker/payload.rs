@@ -9,6 +9,7 @@ use ptc_base::spill::{RawSpill, Spilled, form_raw};
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
 use ptc_calls::run::account::Held;
 use ptc_calls::run::outcome::CallFault;
+use ptc_calls::tools::ServerText;
 use ptc_calls::tools::shape::Given;
 use ptc_upstream::{CallResult, RawAnswer, shorten};
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
@@ -278,8 +279,17 @@ impl CallPayload {
                     Ok(result) => result,
                     Err(why) => return malformed(why),
                 };
-                if result.result_type.as_deref().is_some_and(|kind| kind != "complete") {
-                    return malformed("the tool asks for more input, which a program cannot give");
+                match result.result_type.as_deref() {
+                    None | Some("complete") => {}
+                    Some("input_required") => {
+                        return malformed("the tool asks for more input, which a program cannot give");
+                    }
+                    Some(other) => {
+                        let other = ServerText::new(other);
+                        return malformed(format!(
+                            "the tool answered with the resultType {other}, not a result"
+                        ));
+                    }
                 }
                 let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
                 let Some(blocks) = Blocks::read(result.content.or(result.contents), answer.bytes()) else {

@@ -58,6 +58,21 @@ fn values_of_yaml_are_those_of_its_version_1_2() {
     assert_eq!(values, ["y", "0755", "on", "00123", "5", "no", "true"]);
 }
 
+/// Their digits would change on the way.
+#[test]
+fn variables_that_are_no_whole_numbers_are_written_as_texts() {
+    for number in ["1.10", "1e3", "12345678901234567890123"] {
+        let json =
+            format!("{{\"upstreams\": {{\"fs\": {{\"command\": \"x\", \"env\": {{\"A\": {number}}}}}}}}}");
+        let yaml = format!("upstreams:\n  fs:\n    command: x\n    env: {{A: {number}}}\n");
+        for (text, name) in [(json, "c.json"), (yaml, "c.yaml")] {
+            let read = Config::parse_with(&text, name, &SecretRegistry::new(), &|_| None);
+            let why = read.err().unwrap().to_string();
+            assert!(why.contains("env value of A must be a string; write the number in quotes"), "{why}");
+        }
+    }
+}
+
 #[test]
 fn host_shapes_are_lenient_and_disabled_entries_are_left_out() {
     let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y", "disabled": true},

@@ -57,11 +57,11 @@ async fn answer(
     let InputRequest { method, params } =
         serde_json::from_str(request.get()).map_err(|error| unanswerable(&error.to_string()))?;
     let passed = forwarded(PASSED, events.server(), &method, params.map_or("{}", RawValue::get));
-    let PassedRequest { method, params, .. } = match passed {
+    let PassedRequest { kind, method, params } = match passed {
         None => return Err(unanswerable("nothing that a program's client can give")),
         Some(passed) => passed.map_err(unanswerable)?,
     };
-    match events.client().form_for(client) {
+    match events.client().asked_for(client, kind) {
         Some(asked) => {
             let answer = asked.ask(method, params).await.map_err(|error| unanswerable(&error.message))?;
             // A message to a server is one line.

@@ -189,9 +189,11 @@ impl Greeting<'_> {
             Err(UpstreamFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
                 return Discovery::Hopeless(UpstreamFault::Rpc(error));
             }
-            Err(fault @ (UpstreamFault::Unavailable(_) | UpstreamFault::LoginRequired(_))) => {
-                return Discovery::Hopeless(fault);
-            }
+            Err(
+                fault @ (UpstreamFault::Unavailable(_)
+                | UpstreamFault::Transient { .. }
+                | UpstreamFault::LoginRequired(_)),
+            ) => return Discovery::Hopeless(fault),
             Err(_) => return Discovery::Legacy,
         };
         // A different result comes from a server that answers every method.
@@ -235,6 +237,11 @@ impl Greeting<'_> {
             )));
         }
         // Some servers name none.
+        if version == STATELESS {
+            let why =
+                format!("initialize was answered with {STATELESS}, a protocol version without initialize");
+            return Err(UpstreamFault::Protocol(why));
+        }
         if !version.is_empty() && !HANDSHAKES.contains(&version.as_str()) {
             return Err(no_common_version(std::slice::from_ref(version)));
         }

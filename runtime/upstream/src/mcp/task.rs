@@ -5,19 +5,24 @@ use super::asked::{self, Requests};
 use super::client::{Question, RpcClient};
 use super::created::{self, Created, LEAST, STATE_BYTES, ServerTask};
 use super::dialect::Dialect;
+use super::schedule::Schedule;
+use crate::overflow;
 use crate::request::{Envelope, TaskNotes};
 use crate::{CallResult, ErrorObject, RawAnswer, ResultSink, ServerRequest, UpstreamFault};
+use ptc_base::spill::task_result;
 use ptc_base::tasks::{self, TaskOwner};
+use ptc_calls::policy::Permitted;
 use ptc_calls::run::client::CallingClient;
 use ptc_calls::run::trace::TraceContext;
-use ptc_calls::tools::CallTarget;
+use ptc_calls::tools::{CallTarget, ServerText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a server may take to accept that a task is cancelled.
 const CANCELLING: Duration = Duration::from_secs(5);
@@ -76,9 +81,28 @@ pub(super) struct TaskTalk<'s> {
     pub(super) notes: Option<Arc<dyn TaskNotes>>,
 }
 
+/// What is known of a task after a question.
+enum Step {
+    /// It works; the advised time until the next question.
+    Working(Duration),
+    /// It is over.
+    Over(Result<CallResult, UpstreamFault>),
+}
+
+/// What the server of a task has asked.
+#[derive(Default)]
+struct Questions {
+    /// The names of the questions that have answers.
+    answered: HashSet<String>,
+    /// Answers that the server has not taken yet.
+    unsent: Option<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct State<'a> {
+    #[serde(borrow, default)]
+    task_id: Option<Cow<'a, str>>,
     status: String,
     #[serde(default)]
     status_message: Option<String>,
@@ -115,91 +139,170 @@ impl TaskTalk<'_> {
     /// Waits for the end of a task. Dropping the future cancels the task.
     pub(super) async fn follow(&self, task: ServerTask) -> Result<CallResult, UpstreamFault> {
         let mut unfinished = CancelOnDrop::new(self, &task);
-        let (mut poll, mut answered) = (task.poll, HashSet::new());
-        let result = loop {
-            sleep(poll).await;
-            let answer = self.ask("tasks/get", &task, "").await?;
-            let state: State<'_> = serde_json::from_slice(answer.bytes()).map_err(|error| {
-                UpstreamFault::Protocol(format!("tasks/get returned unexpected payload: {error}"))
-            })?;
-            poll = created::interval(state.poll_interval_ms.or(state.poll_interval));
-            match (&*state.status, self.form) {
-                ("working", _) => {}
-                ("input_required", TaskForm::Extension) => {
-                    let mut requests = state.input_requests.unwrap_or_default();
-                    requests.retain(|name, _| !answered.contains(name));
-                    if !requests.is_empty() {
-                        answered.extend(requests.keys().cloned());
-                        let answers =
-                            asked::answers(&self.client.events, self.asked.as_ref(), &requests).await?;
-                        self.ask("tasks/update", &task, &format!(",\"inputResponses\":{answers}")).await?;
-                        poll = LEAST;
-                    }
+        let mut schedule = Schedule::new(task.poll, self.timeout, self.deadline);
+        let mut questions = Questions::default();
+        loop {
+            schedule.wait().await;
+            match self.step(&task, &mut questions, schedule.patience()).await {
+                Ok(Step::Working(advised)) => schedule.works(advised),
+                Ok(Step::Over(result)) => {
+                    unfinished.is_over = true;
+                    return result;
                 }
-                // Its questions come as requests while the result is waited for.
-                ("input_required" | "completed" | "failed" | "cancelled", TaskForm::Requested) => {
-                    break self.result(&task).await;
-                }
-                ("completed", _) => {
-                    let result = state.result.map_or("{}", RawValue::get).to_owned();
-                    break Ok(CallResult::Mcp(RawAnswer::from_bytes(result)));
-                }
-                ("failed", _) => {
-                    let error = state.error.map(|error| ErrorObject::read(error.get().as_bytes()));
-                    let error = error.unwrap_or_else(|| ErrorObject::about("the task has failed"));
-                    break Err(UpstreamFault::Rpc(error));
-                }
-                ("cancelled", _) => {
-                    let why = state.status_message.unwrap_or_default();
-                    let why = ["the server has cancelled the task", &*why].join(": ");
-                    break Err(UpstreamFault::Rpc(ErrorObject::about(why.trim_end_matches(": "))));
-                }
-                (other, _) => {
-                    let other = ptc_calls::tools::ServerText::new(other).to_string();
-                    break Err(UpstreamFault::Protocol(format!("the server has a task that is {other}")));
-                }
+                Err(fault) => schedule.failed(fault)?,
             }
-        };
-        unfinished.is_over = true;
-        result
+        }
     }
 
+    /// Asks for the state of a task once, and does what it asks for.
+    ///
+    /// # Errors
+    /// It is not known whether the task is over.
+    async fn step(
+        &self,
+        task: &ServerTask,
+        questions: &mut Questions,
+        patience: Duration,
+    ) -> Result<Step, UpstreamFault> {
+        if let Some(answers) = &questions.unsent {
+            let more = format!(",\"inputResponses\":{answers}");
+            self.ask("tasks/update", task, &more, patience).await?;
+            questions.unsent = None;
+            return Ok(Step::Working(LEAST));
+        }
+        let (answer, in_file) = self.state(task, patience).await?;
+        let state: State<'_> = serde_json::from_slice(answer.bytes())
+            .map_err(|error| protocol(format!("tasks/get returned unexpected payload: {error}")))?;
+        if state.task_id.as_ref().is_some_and(|id| **id != *task.id) {
+            return Err(protocol("tasks/get returned the state of another task"));
+        }
+        let advised = created::interval(state.poll_interval_ms.or(state.poll_interval));
+        let why = |what: &str| match &state.status_message {
+            Some(message) if !message.is_empty() => ErrorObject::about(format!("{what}: {message}")),
+            Some(_) | None => ErrorObject::about(what),
+        };
+        match (&*state.status, self.form) {
+            ("working", _) => Ok(Step::Working(advised)),
+            ("input_required", TaskForm::Extension) => {
+                let requests = state.input_requests.unwrap_or_default();
+                let is_new = self.answer(questions, requests).await?;
+                Ok(Step::Working(if is_new { LEAST } else { advised }))
+            }
+            // Its questions come as requests while the result is waited for.
+            ("input_required", TaskForm::Requested) => {
+                self.result(task, self.deadline.duration_since(Instant::now())).await
+            }
+            ("completed" | "failed", TaskForm::Requested) => self.result(task, patience).await,
+            ("completed", _) => Ok(Step::Over(self.completed(state.result, in_file))),
+            ("failed", _) => {
+                let error = state.error.map(|error| ErrorObject::read(error.get().as_bytes()));
+                let error = error.unwrap_or_else(|| why("the task has failed"));
+                Ok(Step::Over(Err(UpstreamFault::Rpc(error))))
+            }
+            ("cancelled", _) => {
+                Ok(Step::Over(Err(UpstreamFault::Rpc(why("the server has cancelled the task")))))
+            }
+            (other, _) => {
+                let other = ServerText::new(other);
+                Err(protocol(format!("the server has a task that is {other}")))
+            }
+        }
+    }
+
+    /// Finds the answers to questions that are new. Returns whether there are any.
+    async fn answer(
+        &self,
+        questions: &mut Questions,
+        mut requests: Requests<'_>,
+    ) -> Result<bool, UpstreamFault> {
+        requests.retain(|name, _| !questions.answered.contains(name));
+        if requests.is_empty() {
+            return Ok(false);
+        }
+        questions.answered.extend(requests.keys().cloned());
+        questions.unsent = Some(asked::answers(&self.client.events, self.asked.as_ref(), &requests).await?);
+        Ok(true)
+    }
+
+    /// The state of a task, and its result if that is in a file.
+    async fn state(
+        &self,
+        task: &ServerTask,
+        patience: Duration,
+    ) -> Result<(RawAnswer, Option<RawAnswer>), UpstreamFault> {
+        let answer = match self.ask("tasks/get", task, "", patience).await {
+            Err(UpstreamFault::TooLarge { bytes, .. }) => return Err(self.sink.too_large(bytes)),
+            answer => answer?.into_answer(),
+        };
+        let Some(raw) = answer.spilled().cloned() else { return Ok((answer, None)) };
+        let split = tasks::blocking(TaskOwner::Run, move |stop| task_result(&raw, STATE_BYTES, stop)).await;
+        let (state, result) =
+            split.unwrap_or_else(|| Err("the state of a task was not read".to_owned())).map_err(protocol)?;
+        Ok((RawAnswer::from_bytes(state), Some(RawAnswer::in_file(result))))
+    }
+
+    /// The result of a task of 2026-07-28, which takes the way of the result of a call.
+    fn completed(
+        &self,
+        result: Option<&RawValue>,
+        in_file: Option<RawAnswer>,
+    ) -> Result<CallResult, UpstreamFault> {
+        if let Some(result) = in_file {
+            return Ok(CallResult::Mcp(result));
+        }
+        let Some(result) = result else {
+            return Err(protocol("the server has completed a task without a result"));
+        };
+        self.checked(CallResult::Mcp(RawAnswer::from_bytes(result.get())))
+    }
+
+    /// The result of a task, if it is one and within the limits of the call.
+    fn checked(&self, result: CallResult) -> Result<CallResult, UpstreamFault> {
+        let answer = result.into_answer();
+        let is_result = answer.spilled().is_some()
+            || matches!(created::read(self.form, answer.bytes())?, Created::Result);
+        match is_result {
+            true => overflow::placed(answer, &self.sink).map(CallResult::Mcp),
+            false => Err(protocol("the server has completed a task without a result")),
+        }
+    }
+
+    /// The result of a task of 2025-11-25. The server answers when the task is over.
+    async fn result(&self, task: &ServerTask, patience: Duration) -> Result<Step, UpstreamFault> {
+        match self.ask("tasks/result", task, "", patience).await {
+            Ok(result) => Ok(Step::Over(self.checked(result))),
+            Err(fault @ (UpstreamFault::Rpc(_) | UpstreamFault::TooLarge { .. })) => {
+                Ok(Step::Over(Err(fault)))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Asks about a task.
     async fn ask(
         &self,
         method: &'static str,
         task: &ServerTask,
         more: &str,
-    ) -> Result<RawAnswer, UpstreamFault> {
-        let question = Question {
-            target: CallTarget::Task(method, task.id.clone()),
-            params: self.dialect.params(&format!("\"taskId\":{}{more}", json!(*task.id))),
-            era: self.dialect.era(),
-            max_bytes: self.sink.max_bytes().saturating_add(STATE_BYTES),
-            trace: self.trace.as_ref(),
+        patience: Duration,
+    ) -> Result<CallResult, UpstreamFault> {
+        let sink = match (method, &self.sink) {
+            ("tasks/result", sink) => sink.clone(),
+            (_, sink) => sink.with_room(STATE_BYTES),
         };
-        match self.client.ask(question, self.deadline.duration_since(Instant::now())).await {
-            Err(UpstreamFault::Timeout(_)) => Err(UpstreamFault::Timeout(self.timeout)),
-            answer => answer,
-        }
-    }
-
-    /// The result of a task of 2025-11-25.
-    async fn result(&self, task: &ServerTask) -> Result<CallResult, UpstreamFault> {
-        let target = CallTarget::Task("tasks/result", task.id.clone());
-        let left = self.deadline.duration_since(Instant::now());
-        let mut request = ServerRequest::new(
-            ptc_calls::policy::Permitted::by_caller(),
-            target,
-            String::new().into(),
-            left,
-            self.sink.clone(),
-        );
-        let head = self.dialect.params(&format!("\"taskId\":{}", json!(*task.id)));
+        let target = CallTarget::Task(method, task.id.clone());
+        let mut request =
+            ServerRequest::new(Permitted::by_caller(), target, String::new().into(), patience, sink);
+        let head = self.dialect.params(&format!("\"taskId\":{}{more}", json!(*task.id)));
         request.envelope = Envelope { head, era: self.dialect.era(), ..Envelope::default() };
         request.trace = self.trace.clone();
-        request.client = self.asked.clone();
-        self.client.connection.call(request).await
+        let answer = timeout_at(request.deadline, self.client.connection.call(request)).await;
+        answer.unwrap_or(Err(UpstreamFault::Timeout(self.timeout)))
     }
+}
+
+fn protocol(why: impl Into<String>) -> UpstreamFault {
+    UpstreamFault::Protocol(why.into())
 }
 
 /// Cancels a task when it is dropped before the end.

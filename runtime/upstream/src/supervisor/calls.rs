@@ -34,7 +34,11 @@ impl CallTracker {
                     self.needed.notify_one();
                 }
             }
-            Err(UpstreamFault::Unavailable(_) | UpstreamFault::Starting { .. }) => lost.0 = None,
+            Err(
+                UpstreamFault::Unavailable(_)
+                | UpstreamFault::Transient { .. }
+                | UpstreamFault::Starting { .. },
+            ) => lost.0 = None,
             Ok(_)
             | Err(
                 UpstreamFault::Rpc(_)

@@ -264,14 +264,14 @@ impl Upstream for SupervisedUpstream {
         self.ready().await.map(|_| ())
     }
 
-    async fn call(&self, mut request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
         let (deadline, late) = (request.deadline, UpstreamFault::Timeout(request.timeout));
         let Ok(prepared) = timeout_at(deadline, self.prepare()).await else { return Err(late) };
         let (_permit, server) = prepared?;
         let Some(connection) = server.connection.upgrade() else {
             return Err(UpstreamFault::Unavailable("upstream has gone".to_owned()));
         };
-        let _under_way = server.events.under_way(request.client.take());
+        let _under_way = server.events.under_way(request.client.clone());
         let answered = timeout_at(deadline, connection.call(request));
         server.calls.follow(async { answered.await.unwrap_or(Err(late)) }).await
     }

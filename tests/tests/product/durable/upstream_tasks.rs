@@ -3,44 +3,13 @@
 use ptc_tests::binary::{Finished, ptc, run_ptc};
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
+use ptc_tests::tasking::Tasking;
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
-use ptc_tests::workspace;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const FORMS: [&str; 2] = ["requested", "extension"];
-
-/// A server with the tool `work`, which is called as a task.
-struct Tasking {
-    process: Child,
-    port: String,
-}
-
-impl Tasking {
-    fn start(folder: &TempDir, words: &[&str]) -> Tasking {
-        let mut process = Command::new("python3")
-            .arg(workspace().join("tests/python/tasking.py"))
-            .arg(words[0])
-            .arg(folder.path().join("log"))
-            .args(&words[1..])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut port = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Tasking { process, port: port.trim().to_owned() }
-    }
-}
-
-impl Drop for Tasking {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
 
 struct World {
     folder: TempDir,
@@ -54,10 +23,9 @@ impl World {
     }
 
     fn within(folder: TempDir, words: &[&str]) -> World {
-        let tasking = Tasking::start(&folder, words);
-        let url = format!("http://127.0.0.1:{}/mcp", tasking.port);
-        let entry = json!({ "transport": "mcp_http", "url": url });
-        World { config: Upstreams::default().add("job", entry).write(), _tasking: tasking, folder }
+        let tasking = Tasking::start(folder.path(), words);
+        let config = Upstreams::default().add("job", tasking.entry()).write();
+        World { config, _tasking: tasking, folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {

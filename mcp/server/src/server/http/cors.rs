@@ -23,6 +23,19 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 /// Seconds for which a browser need not ask again.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
+/// The answer to the question of a browser whether a page of any origin may get a document that is for everyone.
+pub(super) fn public_preflight() -> Response {
+    let allowed: [(HeaderName, HeaderValue); 4] = [
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET")),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, REQUESTED),
+        (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE),
+    ];
+    let mut response = reply::empty(StatusCode::NO_CONTENT);
+    response.headers_mut().extend(allowed);
+    response
+}
+
 /// The origin of a page that the settings name.
 #[derive(Clone)]
 pub(super) struct PageOrigin(HeaderValue);

@@ -4,7 +4,7 @@
 use super::access::TokenHolder;
 use super::access::oauth::OAuthAccess;
 use super::access::oauth::challenge::METADATA;
-use super::cors::PageOrigin;
+use super::cors::{self, PageOrigin};
 use super::settings::{HEALTH, READY};
 use super::socket::RequestOrigin;
 use super::{HttpServer, endpoint, guard, page, reply};
@@ -43,8 +43,8 @@ pub(super) fn router(state: RouterState) -> Router {
         .route(HEALTH, get(health))
         .route(READY, get(ready))
         .route(&path, any(mcp))
-        .route(METADATA, get(describe_resource))
-        .route(&format!("{METADATA}/{{*path}}"), get(describe_resource))
+        .route(METADATA, get(describe_resource).options(describe_resource))
+        .route(&format!("{METADATA}/{{*path}}"), get(describe_resource).options(describe_resource))
         .fallback(async move |request: Request<Body>| match (request.method(), request.uri().path()) {
             // What a person sees who opens the address in a browser.
             (&Method::GET, "/") => reply::text(StatusCode::OK, &about),
@@ -70,7 +70,8 @@ async fn ready(State(RouterState { server, .. }): State<RouterState>, request: R
     if !server.handlers.unrestricted().is_ready() {
         return not("starting");
     }
-    if server.sessions.is_full() {
+    let only = server.access.only_holder().map(|holder| holder.owner);
+    if server.sessions.is_full(only) {
         return not("saturated");
     }
     let mut ready = json!({ "status": "ready" });
@@ -85,7 +86,8 @@ async fn ready(State(RouterState { server, .. }): State<RouterState>, request: R
     reply::json(StatusCode::OK, ready.to_string().into_bytes())
 }
 
-/// The metadata of this resource (RFC 9728), for everyone.
+/// The metadata of this resource (RFC 9728), for everyone. Browsers ask first (OPTIONS) for clients that send a version of
+/// the protocol with the request.
 async fn describe_resource(
     State(RouterState { server, .. }): State<RouterState>,
     request: Request<Body>,
@@ -93,6 +95,7 @@ async fn describe_resource(
     let challenges = server.access.oauth().map(OAuthAccess::challenges);
     let below = request.uri().path().strip_prefix(METADATA).unwrap_or_default();
     match challenges.and_then(|challenges| challenges.document(below, &server.settings.path)) {
+        Some(_) if request.method() == Method::OPTIONS => cors::public_preflight(),
         Some(document) => reply::public(document.to_string().into_bytes()),
         None => reply::text(StatusCode::NOT_FOUND, "not found"),
     }

@@ -116,9 +116,10 @@ impl Sessions {
         self.open.count()
     }
 
-    /// True when no further session can be created.
-    pub(super) fn is_full(&self) -> bool {
-        self.count() >= self.quota.most
+    /// True when some client cannot begin a session. Where there is only one owner, its idle sessions make room for all.
+    pub(super) fn is_full(&self, only: Option<CallOwner>) -> bool {
+        let may_give_way = |owner, session: &Arc<WebSession>| Some(owner) == only && session.is_idle();
+        self.count() >= self.quota.most && !self.open.any(may_give_way)
     }
 
     /// How long a session may live.
@@ -199,7 +200,7 @@ impl Sessions {
     /// without an end of their session keep no others out. With nodes it is no end: any node can take it in again.
     fn make_room(&self, owner: CallOwner) -> bool {
         let idle = |whose, session: &Arc<WebSession>| {
-            (whose == owner && Arc::strong_count(session) == 1).then(|| session.state().used)
+            (whose == owner && session.is_idle()).then(|| session.state().used)
         };
         let dropped = self.open.remove_least(idle);
         dropped.inspect(|session| session.end(&*self.ended)).is_some()
@@ -232,13 +233,17 @@ impl Sessions {
 }
 
 impl Owned for Arc<WebSession> {
-    /// A request or a stream of the session keeps it from being idle: it holds a reference in addition to the table's.
     fn last_used(&self) -> Instant {
-        if Arc::strong_count(self) > 1 { Instant::now() } else { self.state().used }
+        if self.is_idle() { self.state().used } else { Instant::now() }
     }
 }
 
 impl WebSession {
+    /// It has no request and no stream: these hold references in addition to the table's.
+    fn is_idle(self: &Arc<WebSession>) -> bool {
+        Arc::strong_count(self) == 1
+    }
+
     fn state(&self) -> MutexGuard<'_, WebSessionState> {
         self.state.locked()
     }

@@ -5,8 +5,8 @@
 //! rows are lines. Text stays as it is.
 //!
 //! # Layout
-//! - `cursor`: reads a file as JSON in pieces; `locate`: finds the result in a server's message; `layout`:
-//!   JSON as lines; `path`: parts of JSON; `clean`: redacts text that arrives in pieces; `top_level`: the kind of a
+//! - `cursor`: reads a file as JSON in pieces; `locate`: finds the result in a server's message; `task`: the result of a
+//!   task in the message with its state; `layout`: JSON as lines; `path`: parts of JSON; `clean`: redacts text that arrives in pieces; `top_level`: the kind of a
 //!   result
 
 mod clean;
@@ -14,10 +14,12 @@ mod cursor;
 mod layout;
 mod locate;
 mod path;
+mod task;
 mod top_level;
 
 pub(crate) use locate::Located;
 pub use path::JsonPath;
+pub use task::task_result;
 pub use top_level::TopLevel;
 
 use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};

@@ -56,6 +56,14 @@ impl EntryReader<'_> {
         for (name, value) in variables {
             let text = match value {
                 Value::String(text) => text.clone(),
+                // The digits of other numbers are not those of the file: `1.10` would be `1.1`.
+                Value::Number(number) if number.is_f64() => {
+                    let message = format!(
+                        "upstream {}: env value of {name} must be a string; write the number in quotes",
+                        self.server
+                    );
+                    return Err(self.error(&["env", name], message));
+                }
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
                 // VS Code removes a variable this way; the child's environment never had it.
                 Value::Null if self.shape != Shape::Upstreams => continue,

@@ -67,7 +67,9 @@ impl HttpConnection {
             pause = match self.streamable.call(request.again()).await {
                 Ok(answer) => return Ok(answer),
                 Err(PostFailure::Broken(_)) => FIRST_PAUSE,
-                Err(PostFailure::Fault(UpstreamFault::Unavailable(_))) => (pause * 2).min(LONGEST_PAUSE),
+                Err(PostFailure::Fault(UpstreamFault::Unavailable(_) | UpstreamFault::Transient { .. })) => {
+                    (pause * 2).min(LONGEST_PAUSE)
+                }
                 Err(failure) => return Err(failure.fault(request.method())),
             };
         }

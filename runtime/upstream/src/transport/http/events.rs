@@ -56,8 +56,10 @@ pub struct EventParser {
     is_skipping: bool,
     /// The line of it that is being read.
     skipped: SkippedLine,
-    /// The last id; an empty one means none.
+    /// The id of the last complete event; an empty one means none.
     last_id: String,
+    /// The id that the next complete event has.
+    next_id: String,
     retry: Option<Duration>,
     /// Bytes outside of events that were not counted yet.
     noise: usize,
@@ -132,7 +134,7 @@ impl EventParser {
         }
     }
 
-    /// What is left at the end of the stream: an event whose blank line has not come.
+    /// What is left at the end of a stream that cannot go on in another one: an event without its blank line.
     pub fn finish(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() && !self.is_skipping {
@@ -201,7 +203,7 @@ impl EventParser {
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if value.len() <= LONGEST_ID && !value.contains(&0) => {
-                self.last_id = String::from_utf8_lossy(value).into_owned();
+                self.next_id = String::from_utf8_lossy(value).into_owned();
             }
             b"retry" => {
                 let digits =
@@ -220,6 +222,9 @@ impl EventParser {
         let data = std::mem::take(&mut self.data);
         self.is_skipping = false;
         self.skipped = SkippedLine::default();
+        if self.last_id != self.next_id {
+            self.last_id.clone_from(&self.next_id);
+        }
         if let Some(spill) = self.spill.take() {
             return Some(ServerSentEvent::Spilled(spill));
         }
@@ -282,12 +287,13 @@ impl EventStream {
     /// Continues where another stream has ended.
     pub(super) fn resumed(body: Body, before: EventStream) -> EventStream {
         let EventParser { last_id, retry, .. } = before.parser;
-        let parser = EventParser { last_id, retry, ..EventParser::default() };
+        let parser = EventParser { next_id: last_id.clone(), last_id, retry, ..EventParser::default() };
         EventStream { body, parser, pace: before.pace }
     }
 
-    /// The next event; `None` at the end. Data beyond the cap goes to `overflow`, if there is one when the event turns out
-    /// to be too large. Bytes outside of events, such as comments, cost the server time. Cancel safe.
+    /// The next event; `None` at the end, where an event without its blank line is discarded: the server sends it again in
+    /// the stream that goes on after this one. Data beyond the cap goes to `overflow`, if there is one when the event turns
+    /// out to be too large. Bytes outside of events, such as comments, cost the server time. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,
@@ -303,7 +309,7 @@ impl EventStream {
             }
             match self.body.chunk().await? {
                 Some(chunk) => self.parser.push(chunk),
-                None => return Ok(self.parser.finish()),
+                None => return Ok(None),
             }
         }
     }
@@ -352,7 +358,6 @@ mod tests {
                 take(parsed);
             }
         }
-        parser.finish().into_iter().for_each(&mut take);
         (all, parser)
     }
 
@@ -365,8 +370,8 @@ mod tests {
             (": comment\n\ndata\n\n\n\n", &["message="]),
             ("\u{feff}data:  two\ndata: lines\n\n", &["message= two\nlines"]),
             ("id: 1\nevent: x\n\ndata: y\n\n", &["message=y"]),
-            ("data: cut", &["message=cut"]),
-            ("data: {\"half\":\n", &["message={\"half\":"]),
+            ("data: whole\n\ndata: cut", &["message=whole"]),
+            ("data: {\"half\":\n", &[]),
             ("other: x\nfield\n\n", &[]),
         ];
         for (text, want) in table {
@@ -382,6 +387,11 @@ mod tests {
         assert_eq!((parser.last_id.as_str(), parser.retry), ("7", Some(Duration::from_millis(250))));
         let (_, parser) = parse(b"id: 7\ndata:\n\nid\n\nretry: 99999999999\n\n", 100, 100);
         assert_eq!((parser.last_id.as_str(), parser.retry), ("", Some(LONGEST_RETRY)));
+        // An id holds from the end of its event.
+        for cut in ["id: 8\ndata: cut", "id: 8\ndata: cut\n", "id: 8"] {
+            let (_, parser) = parse(format!("id: 7\ndata:\n\n{cut}").as_bytes(), 4, 100);
+            assert_eq!(parser.last_id, "7", "{cut:?}");
+        }
     }
 
     #[test]

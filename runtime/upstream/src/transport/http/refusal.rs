@@ -3,7 +3,7 @@
 
 use super::wire::LoginTrouble;
 use crate::UpstreamFault;
-use crate::jsonrpc::message::{self, Incoming};
+use crate::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::jsonrpc::{ErrorObject, error};
 use ptc_base::net::{Response, StatusCode, excerpt, explain_challenges};
 use std::time::Duration;
@@ -15,9 +15,6 @@ const BODY: usize = 16 << 10;
 /// How long they may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Codes under which servers refuse a session: invalid request, and what the SDKs use.
-const SESSION_CODES: [i64; 3] = [-32600, -32000, -32001];
-
 /// Characters of it that are shown.
 const SHOWN: usize = 200;
 
@@ -26,8 +23,8 @@ pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     /// What the server says, as an error of JSON-RPC if it is one.
     error: Option<ErrorObject>,
-    /// That error is the answer to a request of ours, and not about something else.
-    has_our_id: bool,
+    /// The request that the body answers, if it names one.
+    answered: Option<u64>,
     /// What it says otherwise, in short.
     text: String,
     /// The authentication that it asks for, in words.
@@ -44,16 +41,21 @@ impl HttpRefusal {
         let is_text = !response.media_type().contains("html");
         let text =
             if is_text { excerpt(String::from_utf8_lossy(&body).trim(), SHOWN) } else { String::new() };
-        let (error, has_our_id) = match message::parse(body) {
-            Incoming::Response { body: Err(error), .. } => (Some(error), true),
-            Incoming::Broken { why, .. } => (Some(ErrorObject::about(why)), false),
-            _ => (None, false),
+        let (error, answered) = match message::parse(body) {
+            Incoming::Response { id, body } => (body.err(), Some(id)),
+            Incoming::Broken { why, ids, .. } => (Some(ErrorObject::about(why)), ids.first().copied()),
+            // Only its beginning was read.
+            Incoming::Open(text) => match message::identify(&text, b"") {
+                OversizeKind::Response(id) => (None, Some(id)),
+                OversizeKind::Other | OversizeKind::Unknown => (None, None),
+            },
+            _ => (None, None),
         };
         let challenge = (status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN)
             .then(|| explain_challenges(response.headers("www-authenticate")))
             .flatten();
         let retry_after = response.header("retry-after").map(|after| error::shorten(after.to_owned()));
-        HttpRefusal { status, error, has_our_id, text, challenge, retry_after, login }
+        HttpRefusal { status, error, answered, text, challenge, retry_after, login }
     }
 
     /// The server itself answered, not something in front of it.
@@ -61,18 +63,17 @@ impl HttpRefusal {
         self.error.is_some()
     }
 
-    /// The server no longer knows the session that the request named. It says so with 404; some say so with 400. Mostly it
-    /// does not name the id of the request, which it has not read. An error with that id is an answer, unless its code and
-    /// its text are about the session: the request may have been executed.
+    /// The body is the answer to this request: the server may have executed it.
+    pub(super) fn answers(&self, id: u64) -> bool {
+        self.answered == Some(id)
+    }
+
+    /// The server no longer knows the session that the request named. By the specification it says so with 404, whatever
+    /// the body is. Many servers say so with 400 and a body that names no request, because they have not read it.
     pub(super) fn is_lost_session(&self) -> bool {
-        let says = |text: &str| text.to_ascii_lowercase().contains("session");
-        match (self.status, &self.error) {
-            (StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST, Some(error)) if self.has_our_id => {
-                SESSION_CODES.contains(&error.code) && says(&error.message)
-            }
-            (StatusCode::NOT_FOUND, _) => true,
-            (StatusCode::BAD_REQUEST, None) => says(&self.text),
-            (StatusCode::BAD_REQUEST, Some(error)) => says(&error.message),
+        match self.status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST => self.answered.is_none() && !self.text.is_empty(),
             _ => false,
         }
     }
@@ -96,16 +97,20 @@ impl HttpRefusal {
         let status = self.status;
         let is_down = status.is_server_error()
             && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
-        let is_unavailable = is_down
-            || matches!(
-                status,
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
-            );
-        if is_unavailable {
+        // A token that could not be renewed now may be renewed later.
+        if is_down || status == StatusCode::TOO_MANY_REQUESTS || self.login.is_some() {
+            return UpstreamFault::Transient { why: self.words(), after: self.pause() };
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return UpstreamFault::Unavailable(self.words());
         }
         let words = self.words();
         UpstreamFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
+    }
+
+    /// How long the server wants to be left alone, if it says so in seconds.
+    fn pause(&self) -> Option<Duration> {
+        self.retry_after.as_deref()?.trim().parse().ok().map(Duration::from_secs)
     }
 
     /// `http 401 Unauthorized: …; …`.

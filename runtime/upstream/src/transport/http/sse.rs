@@ -213,7 +213,7 @@ impl SseChannel {
         let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
         self.lock().insert(id, CallInFlight { sink: request.sink, reply });
         let _guard = PostedCancel { channel: self, id, deadline, is_cancellable };
-        let posted = self.post(body, metadata);
+        let posted = self.post(body, metadata, Some(id));
         tokio::pin!(answer, posted);
         let lost = || UpstreamFault::Unavailable("the answer was lost".to_owned());
         let answer = tokio::select! {
@@ -238,8 +238,14 @@ impl SseChannel {
         answer.unwrap_or_else(|_| Err(lost())).map(CallResult::Mcp)
     }
 
-    /// Posts a message. Returns why the server does not accept it, if it does not.
-    async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<Option<HttpRefusal>, SendFault> {
+    /// Posts a message: the request `id`, or one that needs no answer. Returns why the server does not accept it, if it
+    /// does not.
+    async fn post(
+        &self,
+        body: Payload,
+        metadata: MessageHeaders,
+        id: Option<u64>,
+    ) -> Result<Option<HttpRefusal>, SendFault> {
         let metadata = metadata.in_stream_of(&self.login);
         let Answered { mut response, .. } = self.wire.send(Method::POST, metadata, Some(body)).await?;
         if response.status.is_success() {
@@ -247,7 +253,9 @@ impl SseChannel {
             return Ok(None);
         }
         let refusal = self.wire.refusal(response).await;
-        if refusal.is_lost_session() {
+        // A server that answers the request knows its session, which is the stream.
+        let is_answer = id.is_some_and(|id| refusal.answers(id));
+        if refusal.is_lost_session() && !is_answer {
             self.life.end(refusal.words(), false);
         }
         Ok(Some(refusal))
@@ -264,7 +272,7 @@ impl SseChannel {
         tasks::spawn(TaskOwner::Connection, async move {
             let _ = channel
                 .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
                 .await;
             channel.gate.open();
         });
@@ -277,7 +285,7 @@ impl SseChannel {
         tasks::spawn(TaskOwner::Connection, async move {
             let _ = channel
                 .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
                 .await;
             drop(permit);
         });

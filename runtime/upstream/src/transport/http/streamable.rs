@@ -104,7 +104,7 @@ impl Streamable {
         let notifies = matches!(request.envelope.era, Era::Handshake(_));
         let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
         let answer = async {
-            let (Answered { response, login }, mut session) = self.accepted(&request, body).await?;
+            let (Answered { response, login }, mut session) = self.accepted(&request, id, body).await?;
             if let Some(greeting) = greeting {
                 self.sessions.begin(&greeting, session_of(&response), login);
                 session = self.sessions.current();
@@ -117,11 +117,13 @@ impl Streamable {
         answer.map(CallResult::Mcp)
     }
 
-    /// Posts a request until the server accepts it, and returns the session of the accepted one: another one where the
-    /// server has lost ours (once), or where it belongs to an earlier login.
+    /// Posts the request `id` until the server accepts it, and returns the session of the accepted one: another one where
+    /// the server has lost ours (once), or where it belongs to an earlier login. A refusal that is the answer to the request
+    /// ends it, even if there is a new session.
     async fn accepted(
         self: &Arc<Self>,
         request: &ServerRequest,
+        id: u64,
         body: Payload,
     ) -> Result<(Answered, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
@@ -137,7 +139,12 @@ impl Streamable {
                 Ok(answered) if answered.response.status.is_success() => return Ok((answered, session)),
                 Ok(Answered { response, .. }) => {
                     let refusal = self.wire.refusal(response).await;
-                    if session.id.is_none() || was_lost || !refusal.is_lost_session() {
+                    let is_lost = session.id.is_some() && !was_lost && refusal.is_lost_session();
+                    if !is_lost || refusal.answers(id) {
+                        if is_lost {
+                            // The next call needs it. A failure ends the connection.
+                            let _ = self.renew(session.generation).await;
+                        }
                         return Err(self.refused(refusal));
                     }
                     was_lost = true;
@@ -233,10 +240,8 @@ impl Streamable {
                 Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
                     return Err(PostFailure::Fault(sink.too_large(bytes)));
                 }
-                Ok(None) => {
-                    UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
-                }
-                Err(error) if error.fault == NetFault::Reset => UpstreamFault::Unavailable(error.to_string()),
+                Ok(None) => UpstreamFault::transient("the stream of events ended before the answer"),
+                Err(error) if error.fault == NetFault::Reset => error.into(),
                 Err(error) => return Err(self.failed(&error)),
             };
             stream = match &session {

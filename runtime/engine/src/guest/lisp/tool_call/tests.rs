@@ -400,6 +400,9 @@ fn bad_payloads_are_world_faults() {
     let asks = json!({"resultType": "input_required", "inputRequests": {}});
     let text = "the tool asks for more input, which a program cannot give";
     assert_eq!(unwrapped(asks).0, bad("upstream_error", text));
+    let strange = json!({"resultType": "task", "taskId": "1"});
+    let text = "the tool answered with the resultType task, not a result";
+    assert_eq!(unwrapped(strange).0, bad("upstream_error", text));
 }
 
 #[test]
