@@ -58,7 +58,8 @@ impl ProxyAnswer {
 
     /// Adds the file that has the content blocks of a stored result.
     pub(super) fn with_content_file(mut self, path: &str, bytes: u64) -> ProxyAnswer {
-        self.text.push_str(&format!("\nThe tool's content blocks say more: they are in {path} ({bytes} bytes)."));
+        self.text
+            .push_str(&format!("\nThe tool's content blocks say more: they are in {path} ({bytes} bytes)."));
         self.with("contentFile", path)
     }
 
