@@ -33,6 +33,10 @@ fn others_find_a_script_by_the_name_of_its_module() {
         ("import pickle\nclass P: pass\nprint(type(pickle.loads(pickle.dumps(P()))) is P)", "True\n"),
         ("import __main__, sys\nn = 5\nprint(__main__.n, sys.modules[__name__].n)", "5 5\n"),
         (
+            "x = 1\nprint('x' in locals(), 'x' in vars(), 'x' in dir(), 'x' in dir(x))\nif x: return",
+            "True True True False\n",
+        ),
+        (
             "from __future__ import annotations\nif not await mcp__counter__text(text=''):\n    print('empty')\n    return\nprint('full')",
             "empty\n",
         ),
@@ -87,7 +91,7 @@ fn what_cannot_be_sent_is_an_exception_of_the_script() {
     let mut server = server(&[]);
     let text = run(&mut server, "raise ValueError('half \\ud800 of it')");
     assert!(text.ends_with("ValueError: half \u{fffd} of it"), "{text}");
-    is(&mut server, "print(type(tools('\\ud800')).__name__)", "str\n");
+    is(&mut server, "print(type(tools('\\ud800')).__name__)", "list\n");
     for argument in ["'a' * 17_000_000", "'\\ud800'"] {
         is(
             &mut server,

@@ -23,6 +23,15 @@ class ModuleScope(ast.NodeTransformer):
         plain_one = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
         return ast.copy_location(plain_one, node)
 
+    def visit_Call(self, node):
+        # What asks for the local names means those of the module.
+        self.generic_visit(node)
+        name = getattr(node.func, "id", None)
+        if name not in ("locals", "vars", "dir") or node.args or node.keywords:
+            return node
+        text = "sorted(globals())" if name == "dir" else "globals()"
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
+
     def visit_ImportFrom(self, node):
         # A function cannot import all names of a module.
         if all(name.name != "*" for name in node.names):
