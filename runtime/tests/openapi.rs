@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 mod requests;
+mod secrets;
 
 use crate::common;
 use common::http::{Got, HttpServer, Reply, Step};

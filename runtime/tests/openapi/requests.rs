@@ -262,3 +262,105 @@ async fn a_constraint_that_is_not_understood_refuses_nothing() {
     assert_eq!(outcome.result.unwrap().text, "true");
     runtime.shutdown().await;
 }
+
+#[tokio::test]
+async fn members_that_the_service_sets_are_found_behind_references() {
+    let server = HttpServer::new(echo).await;
+    let own = json!({ "type": "integer", "readOnly": true });
+    let mut document = document(json!({
+        "/a": { "post": operation("referred", body("application/json", json!({ "type": "object", "required": ["id", "name"],
+            "properties": { "id": { "$ref": "#/components/schemas/Id" }, "name": { "type": "string" } } }))) },
+        "/b": { "post": operation("combined", body("application/json", json!({ "type": "object", "required": ["id", "name"],
+            "properties": { "id": { "allOf": [{ "$ref": "#/components/schemas/Id" }] }, "name": { "type": "string" } } }))) },
+        "/c": { "post": operation("beside", body("application/json", json!({ "required": ["id", "name"],
+            "properties": { "name": { "type": "string" } },
+            "allOf": [{ "$ref": "#/components/schemas/Base" }, { "oneOf": [{ "type": "object" }] }] }))) } }));
+    document["components"]["schemas"]["Id"] = own;
+    document["components"]["schemas"]["Base"] = json!({ "type": "object", "required": ["id"], "properties": { "id": { "$ref": "#/components/schemas/Id" } } });
+    let writing = ["referred", "combined", "beside"];
+    let members = json!({ "include_operations": writing, "allow_operations_with_effects": writing });
+    let runtime = Service::new(&server.url(""), &document, members).runtime().await;
+    for name in writing {
+        let call = format!("(get-in (tool/call! 'obs/{name} {{:body {{:name \"x\"}}}}) [0 \"body\"])");
+        assert_eq!(value(&runtime, &call).await, r#"{"name" "x"}"#, "{name}");
+        let call = format!("(tool/call! 'obs/{name} {{:body {{:id 1}}}})");
+        let failure = failure(&runtime, &call).await.compact();
+        assert!(failure.contains("name"), "{name}: {failure}");
+    }
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_value_stays_where_its_parameter_is() {
+    let server = HttpServer::new(echo).await;
+    let id = parameter("id", "path", json!({ "allowReserved": true }));
+    let list = |name: &str, style: &str| {
+        parameter(name, "query", json!({ "style": style, "explode": false, "schema": { "type": "array" } }))
+    };
+    let parameters = json!([
+        id,
+        list("bars", "pipeDelimited"),
+        list("blanks", "spaceDelimited"),
+        parameter("free", "query", json!({ "allowReserved": true }))
+    ]);
+    let paths = json!({ "/items/{id}": { "get": operation("item", json!({ "parameters": parameters })) } });
+    let runtime = service(&server.url(""), paths, &[]).runtime().await;
+    let path = |arguments: &str| format!("(get-in (tool/call! 'obs/item {{:id \"{arguments}}}) [0 \"id\"])");
+    assert_eq!(value(&runtime, &path("1/x;y\" :free \"a/b\"")).await, r#""/items/1%2Fx%3By?free=a/b""#);
+    assert_eq!(
+        value(&runtime, &path("1\" :bars [\"x y\" \"z\"] :blanks [\"a|b\" \"c\"]")).await,
+        r#""/items/1?bars=x%20y%7Cz&blanks=a%7Cb%20c""#
+    );
+    for (arguments, told) in
+        [(":bars [\"x|y\" \"z\"]", "bars has a bar"), (":blanks [\"a b\" \"c\"]", "blanks has a blank")]
+    {
+        let answer =
+            value(&runtime, &format!("(:message (tool/call 'obs/item {{:id \"1\" {arguments}}}))")).await;
+        assert!(answer.contains(told), "{answer}");
+    }
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_says_so() {
+    let server = HttpServer::new(|got| match got.path.as_str() {
+        "/moved" => Reply::new(303, &[("location", "/result")], ""),
+        _ => Reply::json(&json!([got.method, got.header("content-length")])),
+    })
+    .await;
+    let paths = json!({ "/a": { "post": operation("post", json!({})), "put": operation("put", json!({})),
+            "get": operation("get", json!({})), "delete": operation("delete", json!({})) },
+        "/moved": { "post": operation("moved", json!({})) } });
+    let runtime = service(&server.url(""), paths, &["post", "put", "delete", "moved"]).runtime().await;
+    for (name, told) in [
+        ("post", r#"["POST" "0"]"#),
+        ("put", r#"["PUT" "0"]"#),
+        ("get", r#"["GET" nil]"#),
+        ("delete", r#"["DELETE" nil]"#),
+        ("moved", r#"["GET" nil]"#),
+    ] {
+        assert_eq!(value(&runtime, &format!("(tool/call! 'obs/{name} {{}})")).await, told, "{name}");
+    }
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn servers_of_an_operation_are_read_or_refused() {
+    let server = HttpServer::new(echo).await;
+    let at = |servers: Value| json!({ "/b": { "get": operation("get", json!({ "servers": servers })) } });
+    let versioned = json!([{ "url": "/{version}", "variables": { "version": { "default": 8443 } } }]);
+    let runtime = service(&server.url(""), at(versioned), &[]).runtime().await;
+    assert_eq!(value(&runtime, "(get-in (tool/call! 'obs/get {}) [0 \"id\"])").await, r#""/8443/b""#);
+    runtime.shutdown().await;
+    for servers in [
+        json!([{ "address": "/v2" }]),
+        json!([{ "url": "/{version}", "variables": { "version": { "enum": ["1"] } } }]),
+        json!([{ "url": "/{version}", "variables": { "version": { "default": ["1"] } } }]),
+        json!({ "url": "/v2" }),
+    ] {
+        let members = json!({ "include_operations": ["get"] });
+        let refusal = Service::new(&server.url(""), &document(at(servers.clone())), members).refusal().await;
+        assert!(refusal.contains("operation get has servers that cannot be read"), "{servers}: {refusal}");
+    }
+    assert_eq!(server.got().len(), 1);
+}

@@ -6,6 +6,7 @@ mod held;
 mod hostile_lines;
 mod loops;
 mod memory;
+mod module;
 mod replies;
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};

@@ -234,6 +234,29 @@ fn large_results_are_kept_and_looked_at_in_parts() {
 }
 
 #[test]
+fn a_stored_result_has_its_data_and_its_content_blocks() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let flags = config.flags(&[&ONLY_PROXY[..], &["--proxy-threshold", "200"]].concat());
+    let mut server = server_in(dir.path(), &flags);
+    let rows = |count: usize| -> Value { (0..count).map(|id| json!({ "id": id })).collect() };
+    let blocks = json!([{ "type": "text", "text": "Found the rows" }]);
+    for (count, is_asked_for) in [(3, true), (100, false)] {
+        let given = json!({ "content": blocks, "structuredContent": { "rows": rows(count) } });
+        let call = json!({ "action": "call", "tool": "echo", "resultToFile": is_asked_for, "arguments": { "result": given } });
+        let result = dispatch(&mut server, call);
+        let mut stored = |member: &str| -> Value {
+            data(&mut server, json!({ "action": "readresult", "resultFile": result[member], "op": "read" }))
+        };
+        assert_eq!(stored("resultFile"), json!({ "rows": rows(count) }), "{result}");
+        assert_eq!(stored("contentFile"), blocks, "{result}");
+        let text = text_of(&result);
+        assert!(text.contains("Top-level keys: [rows]"), "{text}");
+        assert!(text.contains(result["contentFile"].as_str().unwrap()), "{text}");
+    }
+}
+
+#[test]
 fn files_are_named_in_given_folders_only() {
     let (dir, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let config = Upstreams::probe().write();

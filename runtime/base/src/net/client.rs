@@ -8,7 +8,7 @@ use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
 use h2::Reason;
 use hyper::body::Incoming;
 use hyper::header::{
-    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Method, StatusCode, Uri};
 use hyper_util::client::legacy;
@@ -152,6 +152,7 @@ impl HttpClient {
             if self.finds_results && names_result(response.status(), &method) {
                 (method, body) = (Method::GET, None);
                 headers.remove(CONTENT_TYPE);
+                headers.remove(CONTENT_LENGTH);
             }
             let Some(next) = target(&response, &url, &method)? else {
                 let class = self.class(&response, &url);

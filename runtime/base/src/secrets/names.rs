@@ -88,6 +88,22 @@ fn is_secret_value(name: &str, value: &str) -> bool {
     is_secret(name) || (value.len() >= SHORTEST_WEAK && is_telling(value.as_bytes()) && is_weak())
 }
 
+/// The texts and numbers that stand under names of secrets in the value of this name, at any depth.
+pub fn secrets_below<'v>(name: &str, value: &'v Value) -> Vec<&'v Value> {
+    let (mut open, mut found) = (vec![(is_secret(name), value)], Vec::new());
+    while let Some((is_below, value)) = open.pop() {
+        match value {
+            Value::Object(members) => {
+                open.extend(members.iter().map(|(name, value)| (is_below || is_secret(name), value)));
+            }
+            Value::Array(items) => open.extend(items.iter().map(|item| (is_below, item))),
+            Value::String(_) | Value::Number(_) if is_below => found.push(value),
+            Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+    found
+}
+
 /// The literal secrets of one entry of a configuration file: in its variables, headers, arguments and
 /// address.
 pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {

@@ -98,7 +98,7 @@ impl Policy {
     #[doc(hidden)]
     pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
         let plans = self.plans(call.server, call.target);
-        self.decide(call, &plans, &Arguments::new(&call.named_arguments())).0
+        self.decide(call, &plans, &call.read(&call.named_arguments())).0
     }
 
     /// [`Policy::ruling`], and what an answer of a person counts for. The plans are those of the target, the arguments

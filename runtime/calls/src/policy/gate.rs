@@ -146,7 +146,7 @@ impl SharedPolicy {
     pub fn clear(&self, call: &Subject<'_>, run: &Arc<RunAccount>) -> Clearance {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
         let text = call.named_arguments();
-        let arguments = Arguments::new(&text);
+        let arguments = call.read(&text);
         let plans = policy.plans(call.server, call.target);
         let (mut ruling, mut asks) = policy.decide(call, &plans, &arguments);
         let flow = if policy.has_flows { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
@@ -294,7 +294,7 @@ impl SharedPolicy {
             Clearance::Asked(AskedOf { mut ruling, policy, binding, .. }) if binding == approval.binding => {
                 ruling.answered_by = Some(approval.by);
                 let plans = policy.plans(call.server, call.target);
-                self.counted((&policy, &plans), call, &Arguments::new(&call.named_arguments()), run, ruling)
+                self.counted((&policy, &plans), call, &call.read(&call.named_arguments()), run, ruling)
             }
             cleared => cleared,
         }

@@ -1,6 +1,7 @@
 //! Describes a tool call to the policy that decides about it: server, tool, arguments, caller, and where its data
 //! comes from.
 
+use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::flows::CallOrigins;
 use crate::run::client::asker::CallAsker;
@@ -38,6 +39,18 @@ impl<'c> Subject<'c> {
         asker: CallAsker<'c>,
     ) -> Subject<'c> {
         Subject { server, target, tool, arguments, place: None, origins: None, asker }
+    }
+
+    /// The text of [`Subject::named_arguments`], and the names of arguments that the server adds.
+    pub(super) fn read<'a>(&self, text: &'a str) -> Arguments<'a>
+    where
+        'c: 'a,
+    {
+        let hidden = match self.target {
+            CallTarget::Tool(_) => self.tool.hidden_arguments(),
+            _ => Vec::new(),
+        };
+        Arguments::new(text).with_hidden(hidden)
     }
 
     /// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.

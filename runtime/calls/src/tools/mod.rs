@@ -42,7 +42,9 @@ pub use shape::SeenResults;
 pub use signature::python::{PythonSignature, python_name};
 pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};
-pub use tool::{Annotations, Listed, OWN_FACTS, Refusal, TaskSupport, ToolList, UpstreamTool};
+pub use tool::{
+    Annotations, HIDDEN_ARGUMENTS, Listed, OWN_FACTS, Refusal, TaskSupport, ToolList, UpstreamTool,
+};
 pub use visible::ServerText;
 
 /// Server name of the host's tools: the namespace in which programs call them.

@@ -3,6 +3,7 @@
 
 use super::offers::Offers;
 use crate::run::outcome::Effect;
+use ptc_base::secrets::REDACTED;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -82,6 +83,9 @@ fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D
 /// servers cannot state them.
 pub const OWN_FACTS: &str = "_ptc";
 
+/// The fact that names the arguments of a tool that are secrets of its configuration. Callers do not see it.
+pub const HIDDEN_ARGUMENTS: &str = "hiddenArgs";
+
 /// Hints of the upstream about a tool. They are not reliable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -130,6 +134,16 @@ impl UpstreamTool {
     pub fn default_arguments(&self) -> Option<&Map<String, Value>> {
         let defaults = self.meta.as_ref()?.get(OWN_FACTS)?.get("defaultArgs")?.as_object()?;
         Some(defaults).filter(|defaults| !defaults.is_empty())
+    }
+
+    /// Names of arguments that are sent with each call and have secrets as values, which are not in the list.
+    pub fn hidden_arguments(&self) -> Vec<&str> {
+        let facts = self.meta.as_ref().and_then(|meta| meta.get(OWN_FACTS));
+        let hidden = facts.and_then(|facts| facts.get(HIDDEN_ARGUMENTS)?.as_array());
+        let hidden = hidden.into_iter().flatten().filter_map(Value::as_str);
+        let redacted = self.default_arguments().into_iter().flatten();
+        let redacted = redacted.filter(|(_, value)| value.to_string().contains(REDACTED));
+        hidden.chain(redacted.map(|(name, _)| name.as_str())).collect()
     }
 
     /// Its description, else its title.

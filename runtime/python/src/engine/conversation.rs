@@ -292,8 +292,10 @@ impl Served {
     }
 }
 
-/// The line that starts a script. `keep` says whether its namespace is retained.
+/// The line that starts a script. `keep` says whether its namespace is retained, `line_bytes` how long its lines may be.
 pub(super) fn task(script: &Script, keep: bool) -> String {
-    let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes, "keep": keep });
+    let task = json!({
+        "code": &*script.code, "output_bytes": script.output_bytes, "keep": keep, "line_bytes": LINE_BYTES,
+    });
     format!("{task}\n")
 }

@@ -9,12 +9,12 @@ use super::inspect::OpenApiInspectionParts;
 use super::media::{JSON, accept, concrete, is_json};
 use super::name::tool_name;
 use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
-use super::plan::{BODY, PathPart, RequestPlan};
+use super::plan::{BODY, DefaultArgument, PathPart, RequestPlan};
 use super::schema::{Direction, SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use ptc_base::net::{Method, Url, excerpt};
 use ptc_base::secrets::names;
-use ptc_calls::tools::OWN_FACTS;
+use ptc_calls::tools::{HIDDEN_ARGUMENTS, OWN_FACTS};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -245,11 +245,9 @@ impl<'a> Compiler<'_, 'a> {
         let path = parts(path, &mut in_path)?;
         let body = self.body(&operation, &method, &mut input)?;
         let defaults = self.defaults(&operation, &mut input)?;
-        let shown: Map<String, Value> = defaults
-            .iter()
-            .filter(|(name, value)| !is_secret(name, value))
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect();
+        let (secret, shown): (Map<String, Value>, Map<String, Value>) =
+            defaults.clone().into_iter().partition(|(name, value)| is_secret(name, value));
+        let hidden: Vec<&String> = secret.keys().collect();
         let (output, accept) = self.output(&operation)?;
         let writes = method != Method::GET || self.spec.with_effects.contains(id);
         let notes = operation.deprecated.then(|| format!("OpenAPI operation {id} is deprecated"));
@@ -265,9 +263,12 @@ impl<'a> Compiler<'_, 'a> {
                 json!({ "readOnlyHint": true })
             },
             "_meta": { OWN_FACTS: { "transport": "openapi", "operationId": id, "method": method.as_str(),
-                "path": self.entry.path, "defaultArgs": shown } },
+                "path": self.entry.path, "defaultArgs": shown, HIDDEN_ARGUMENTS: hidden } },
         });
-        let written = |(name, value): (String, Value)| Ok((name, to_raw_value(&value)?));
+        let written = |(name, value): (String, Value)| {
+            let (is_secret, value) = (secret.contains_key(&name), to_raw_value(&value)?);
+            Ok(DefaultArgument { name, value, is_secret })
+        };
         let defaults: Result<_, serde_json::Error> = defaults.into_iter().map(written).collect();
         let defaults = defaults.map_err(|error| error.to_string())?;
         let plan = RequestPlan { method, path, query, base_path, body, accept, defaults };
@@ -293,7 +294,7 @@ impl<'a> Compiler<'_, 'a> {
     /// An operation may name servers of its own: the first one at the origin of the configured address has its path.
     fn base_path(&self, servers: Option<&'a RawValue>) -> Result<Option<String>, String> {
         let base = &self.spec.base_url;
-        let servers = servers.map(OpenApiDocument::servers).unwrap_or_default();
+        let servers = servers.map(OpenApiDocument::servers).transpose()?.unwrap_or_default();
         let Some(first) = servers.first() else { return Ok(None) };
         let is_here = |url: &Url| url.origin() == base.origin() && url.query().is_none();
         let here = servers.iter().filter_map(|server| base.join(server).ok()).find(is_here);
@@ -370,7 +371,9 @@ impl<'a> Compiler<'_, 'a> {
             }
         };
         let explode = raw.explode.unwrap_or(style == ParameterStyle::Form);
-        Ok(Parameter { name: name.clone(), style, explode, allow_reserved: raw.allow_reserved })
+        // A slash of a value in the path would lead to another operation.
+        let allow_reserved = raw.allow_reserved && location == ParameterLocation::Query;
+        Ok(Parameter { name: name.clone(), style, explode, allow_reserved })
     }
 
     /// The media type of the JSON body, if the operation takes one.
@@ -403,7 +406,7 @@ impl<'a> Compiler<'_, 'a> {
         Ok(Some(concrete(kind).to_owned()))
     }
 
-    /// Default arguments. One with the name of a secret is no argument of the tool: callers neither see nor set it.
+    /// Default arguments. One that is a secret, or has one in it, is no argument of the tool: callers neither see nor set it.
     fn defaults(
         &self,
         operation: &Operation<'a>,
@@ -508,9 +511,9 @@ impl<'a> ToolArguments<'_, 'a> {
     }
 }
 
-/// True for a text under the name of a secret.
+/// True if something in the value stands under the name of a secret.
 fn is_secret(name: &str, value: &Value) -> bool {
-    value.is_string() && names::is_secret(name)
+    !names::secrets_below(name, value).is_empty()
 }
 
 /// The path with its parameters in place.

@@ -4,6 +4,7 @@
 //! All other parts stay text.
 
 use ptc_base::net::excerpt;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -310,12 +311,12 @@ impl<'a> OpenApiDocument<'a> {
     }
 
     /// The servers of the whole document.
-    pub(super) fn named_servers(&self) -> Vec<String> {
-        self.root.get("servers").copied().map(OpenApiDocument::servers).unwrap_or_default()
+    pub(super) fn named_servers(&self) -> Result<Vec<String>, String> {
+        self.root.get("servers").map_or(Ok(Vec::new()), |raw| OpenApiDocument::servers(raw))
     }
 
     /// Addresses in a `servers` member of an operation, a path or the document, with the defaults of their variables.
-    pub(super) fn servers(raw: &'a RawValue) -> Vec<String> {
+    pub(super) fn servers(raw: &'a RawValue) -> Result<Vec<String>, String> {
         #[derive(Deserialize)]
         struct Server {
             url: String,
@@ -324,15 +325,25 @@ impl<'a> OpenApiDocument<'a> {
         }
         #[derive(Deserialize)]
         struct Variable {
+            #[serde(deserialize_with = "text_of_scalar")]
             default: String,
         }
-        let servers: Vec<Server> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let servers: Option<Vec<Server>> = decoded(raw, "has servers that")?;
         let filled = |Server { url, variables }: Server| {
             variables
                 .iter()
                 .fold(url, |url, (name, Variable { default })| url.replace(&format!("{{{name}}}"), default))
         };
-        servers.into_iter().map(filled).collect()
+        Ok(servers.unwrap_or_default().into_iter().map(filled).collect())
+    }
+}
+
+/// Reads a text. A number or a truth value is one that its author has not quoted.
+fn text_of_scalar<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    match serde_json::Value::deserialize(value)? {
+        serde_json::Value::String(text) => Ok(text),
+        value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) => Ok(value.to_string()),
+        _ => Err(D::Error::custom("the default of a variable is no text")),
     }
 }
 

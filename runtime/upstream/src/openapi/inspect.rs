@@ -66,7 +66,7 @@ fn base(text: &str, spec: &OpenApiSpec) -> Result<(Option<Url>, Option<String>),
         SchemaSource::Url(url) => url,
         SchemaSource::File(_) => &spec.base_url,
     };
-    let Some(first) = document.named_servers().into_iter().next() else { return Ok((None, None)) };
+    let Some(first) = document.named_servers()?.into_iter().next() else { return Ok((None, None)) };
     let is_here = |url: &Url| url.origin() == from.origin() && url.query().is_none();
     let here = from.join(&first).ok().filter(is_here);
     let elsewhere = here.is_none().then_some(first);

@@ -22,6 +22,9 @@ const RESERVED: &AsciiSet = &STRICT
     .remove(b',')
     .remove(b';');
 
+/// Stands between a key and its value; no encoded text has it.
+const PART: &str = "&";
+
 /// Depth limit of an object with brackets.
 const DEEPEST: usize = 16;
 
@@ -127,6 +130,9 @@ impl Parameter {
             _ if self.style == ParameterStyle::DeepObject => self.brackets(&name, value, 0, query)?,
             Argument::List(items) => {
                 let items = self.texts(&items)?;
+                if !self.explode {
+                    self.check_parts(&items)?;
+                }
                 match self.explode {
                     true => query.extend(items.into_iter().map(|item| format!("{name}={item}"))),
                     // By RFC 6570, an empty list is omitted.
@@ -137,7 +143,10 @@ impl Parameter {
             Argument::Map(map) if self.explode => query.extend(self.pairs(&map, "=")?),
             Argument::Map(map) if map.is_empty() => {}
             Argument::Map(map) => {
-                query.push(format!("{name}={}", self.pairs(&map, delimiter)?.join(delimiter)))
+                let pairs = self.pairs(&map, PART)?;
+                let parts: Vec<&str> = pairs.iter().flat_map(|pair| pair.split(PART)).collect();
+                self.check_parts(&parts)?;
+                query.push(format!("{name}={}", parts.join(delimiter)))
             }
             value => query.push(format!("{name}={}", self.text(&value)?)),
         }
@@ -152,6 +161,21 @@ impl Parameter {
                 Ok(format!("{}{between}{}", self.encoded(key), self.text(&self.read(value)?)?))
             })
             .collect()
+    }
+
+    /// The styles with a blank or a bar between parts have no form for one inside a part.
+    fn check_parts(&self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+        let (delimiter, shown) = match self.style {
+            ParameterStyle::SpaceDelimited => ("%20", "a blank"),
+            ParameterStyle::PipeDelimited => ("%7C", "a bar (|)"),
+            _ => return Ok(()),
+        };
+        match parts.iter().any(|part| part.as_ref().contains(delimiter)) {
+            true => {
+                Err(format!("{} has {shown} in a part, which is what stands between its parts", self.name))
+            }
+            false => Ok(()),
+        }
     }
 
     fn texts(&self, items: &[&RawValue]) -> Result<Vec<String>, String> {

@@ -21,8 +21,16 @@ pub(super) struct RequestPlan {
     pub(super) body: Option<String>,
     /// The media types of its result, for the header `Accept`.
     pub(super) accept: String,
-    /// Default arguments, which a call can override.
-    pub(super) defaults: Vec<(String, Box<RawValue>)>,
+    pub(super) defaults: Vec<DefaultArgument>,
+}
+
+/// An argument that is sent with each call that does not give it.
+#[derive(Debug)]
+pub(super) struct DefaultArgument {
+    pub(super) name: String,
+    pub(super) value: Box<RawValue>,
+    /// A call cannot give it.
+    pub(super) is_secret: bool,
 }
 
 /// A part of a path.
@@ -47,9 +55,11 @@ impl RequestPlan {
         let mut given: ArgumentMap<'_> = serde_json::from_str(arguments)
             .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
         let is_null = |value: &RawValue| value.get() == "null";
-        for (name, value) in &self.defaults {
-            if given.get(name).is_none_or(is_null) {
-                given.set(name, value);
+        for DefaultArgument { name, value, is_secret } in &self.defaults {
+            match given.get(name) {
+                Some(_) if *is_secret => return Err(format!("there is no argument {name}")),
+                Some(given) if !is_null(given) => {}
+                Some(_) | None => given.set(name, value),
             }
         }
         // A null argument counts as omitted; in a body null is a value.
@@ -75,12 +85,7 @@ impl RequestPlan {
                 "the arguments make {path} of the path, and no part of a path may be . or .."
             ));
         }
-        let mut query = Vec::new();
-        for parameter in &self.query {
-            if let Some(value) = given.remove(&parameter.name) {
-                parameter.in_query(value, &mut query)?;
-            }
-        }
+        let query = self.query_of(&mut given)?;
         // As it was given, so that each number keeps its digits.
         let body =
             self.body.is_some().then(|| given.remove(BODY)).flatten().map(|body| body.get().to_owned());
@@ -92,6 +97,39 @@ impl RequestPlan {
         url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
         Ok(ServiceRequest { url, body })
     }
+
+    /// The query, in `name=value` pairs. The members of an object may become pairs of their own; none of them may have
+    /// the name of a secret.
+    fn query_of(&self, given: &mut ArgumentMap<'_>) -> Result<Vec<String>, String> {
+        let is_secret = |parameter: &Parameter| {
+            self.defaults.iter().any(|default| default.is_secret && default.name == parameter.name)
+        };
+        let mut written = Vec::new();
+        for parameter in &self.query {
+            let mut pairs = Vec::new();
+            if let Some(value) = given.remove(&parameter.name) {
+                parameter.in_query(value, &mut pairs)?;
+            }
+            written.push((parameter, pairs));
+        }
+        let secret = written.iter().filter(|(parameter, _)| is_secret(parameter));
+        let secret: Vec<String> = secret.flat_map(|(_, pairs)| pairs).map(|pair| name_of(pair)).collect();
+        for (parameter, pairs) in written.iter().filter(|(parameter, _)| !is_secret(parameter)) {
+            let mut names = pairs.iter().map(|pair| name_of(pair)).filter(|name| *name != parameter.name);
+            if let Some(name) =
+                names.find(|name| secret.iter().any(|secret| secret.eq_ignore_ascii_case(name)))
+            {
+                return Err(format!("{} cannot have a member {name}", parameter.name));
+            }
+        }
+        Ok(written.into_iter().flat_map(|(_, pairs)| pairs).collect())
+    }
+}
+
+/// The name in a pair of a query.
+fn name_of(pair: &str) -> String {
+    let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+    percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -114,7 +152,8 @@ mod tests {
         let id = PathPart::Parameter(parameter("id", ParameterStyle::Simple));
         let path = vec![PathPart::Text("/items/".to_owned()), id, PathPart::Text("/x".to_owned())];
         let query = vec![parameter("q", ParameterStyle::Form), parameter("tags", ParameterStyle::Form)];
-        let defaults = vec![("q".to_owned(), to_raw_value("all").unwrap())];
+        let value = to_raw_value("all").unwrap();
+        let defaults = vec![DefaultArgument { name: "q".to_owned(), value, is_secret: false }];
         let accept = "application/json".to_owned();
         RequestPlan { method: Method::GET, path, query, base_path: None, body: None, accept, defaults }
     }

@@ -8,8 +8,9 @@ use ptc_base::secrets::{Cut, shortened};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 
 /// Limit of bytes of the document that are read for one tool: references may multiply them.
 const MOST_READ: usize = 512 << 10;
@@ -103,6 +104,8 @@ pub(super) struct SchemaBuilder<'d, 'a> {
     open: VecDeque<String>,
     /// Bytes that may still be read.
     left: Cell<usize>,
+    /// What references lead to that were followed.
+    targets: RefCell<HashMap<String, Option<Rc<Map<String, Value>>>>>,
 }
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
@@ -115,6 +118,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             taken: HashSet::new(),
             open: VecDeque::new(),
             left: MOST_READ.into(),
+            targets: RefCell::default(),
         }
     }
 
@@ -211,15 +215,61 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         if is_nullable { nullable(made) } else { Value::Object(made) }
     }
 
-    /// Removes members from the required ones that a value of this direction need not have.
+    /// Removes members from the required ones that a value of this direction need not have. Parts of `allOf` say together
+    /// what is required.
     fn require_no_marked(&self, schema: &mut Map<String, Value>) {
-        let Some(Value::Array(mut required)) = schema.remove("required") else { return };
-        let marked = |name: &Value| {
-            let property = schema.get("properties").and_then(|all| all.get(name.as_str()?));
-            property.is_some_and(|property| property.get(self.direction.mark()) == Some(&Value::Bool(true)))
+        let mut names = required_in(schema);
+        names.retain(|name| self.is_marked_member(schema, name, 0));
+        if names.is_empty() {
+            return;
+        }
+        let unrequire = |schema: &mut Map<String, Value>| {
+            if let Some(Value::Array(required)) = schema.get_mut("required") {
+                required.retain(|name| !name.as_str().is_some_and(|name| names.contains(name)));
+            }
         };
-        required.retain(|name| !marked(name));
-        schema.insert("required".to_owned(), required.into());
+        unrequire(schema);
+        if let Some(Value::Array(parts)) = schema.get_mut("allOf") {
+            parts.iter_mut().filter_map(Value::as_object_mut).for_each(unrequire);
+        }
+    }
+
+    /// Whether the member is marked, in the schema or in a part of its `allOf`.
+    fn is_marked_member(&self, schema: &Map<String, Value>, name: &str, depth: usize) -> bool {
+        let property = schema.get("properties").and_then(|all| all.get(name)?.as_object());
+        property.is_some_and(|property| self.is_marked(property, depth))
+            || self.any_part(schema, depth, |part| self.is_marked_member(part, name, depth + 1))
+    }
+
+    /// Whether the schema has the mark, in itself, behind a reference, or in a part of its `allOf`.
+    fn is_marked(&self, schema: &Map<String, Value>, depth: usize) -> bool {
+        schema.get(self.direction.mark()) == Some(&Value::Bool(true))
+            || self.any_part(schema, depth, |part| self.is_marked(part, depth + 1))
+    }
+
+    /// Whether this holds for the target of the schema's reference, or for a part of its `allOf`.
+    fn any_part(
+        &self,
+        schema: &Map<String, Value>,
+        depth: usize,
+        holds: impl Fn(&Map<String, Value>) -> bool,
+    ) -> bool {
+        if depth > DEEPEST_ALL_OF {
+            return false;
+        }
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.target(reference));
+        let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        target.is_some_and(|target| holds(&target)) || parts.filter_map(Value::as_object).any(holds)
+    }
+
+    /// The schema that a reference leads to. Each is read once.
+    fn target(&self, reference: &str) -> Option<Rc<Map<String, Value>>> {
+        if let Some(known) = self.targets.borrow().get(reference) {
+            return known.clone();
+        }
+        let read = self.document.at(reference).ok().and_then(|raw| self.read(raw)).map(Rc::new);
+        self.targets.borrow_mut().insert(reference.to_owned(), read.clone());
+        read
     }
 
     /// The name in `$defs` of a reference's target; `None` when there is no target.
@@ -289,6 +339,14 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         }
         Some(whole)
     }
+}
+
+/// The required members of a schema and of the parts of its `allOf` that stand in it.
+fn required_in(schema: &Map<String, Value>) -> HashSet<String> {
+    let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+    let all = parts.filter_map(Value::as_object).chain([schema]);
+    let required = all.filter_map(|part| part.get("required")?.as_array()).flatten();
+    required.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Keywords that are dropped and do not constrain values; those of references are in the schemas that they lead to.

@@ -59,6 +59,10 @@ impl OpenApiService {
             let _ = headers.plain("content-type", &media);
             Payload::from(text)
         });
+        if body.is_none() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
+            // Some services refuse such a request that does not say that it has no body.
+            let _ = headers.plain("content-length", "0");
+        }
         for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
             // Cannot fail: a parsed trace context is valid in headers.
             let _ = headers.set(HeaderName::from_static(name), text);

@@ -45,7 +45,7 @@ fn a_task_can_be_printed_and_one_that_is_left_is_reported() {
     };
     is(
         &mut server,
-        "import asyncio\nasyncio.create_task(mcp__counter__hang())\nprint('end')",
+        "import asyncio\nasyncio.create_task(mcp__counter__hang())\nawait asyncio.sleep(0)\nprint('end')",
         &format!("end\n{}", left("mcp__counter__hang")),
     );
     // As `asyncio.run` ends them, with what they clean up.
@@ -101,4 +101,82 @@ fn a_script_with_a_return_has_the_names_of_its_module() {
     let id = text.split("[session_id: ").nth(1).unwrap().trim_end().strip_suffix(']').unwrap();
     let text = step(id, "x += 1\nprint(x, double())");
     assert!(text.starts_with("[Script executed successfully]\n2 4\n"), "{text}");
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_script_finds_the_tasks_that_it_has_made() {
+    let mut server = server(&["--python-timeout", "20s"]);
+    let start = "import asyncio\nasync def work(n):\n    await asyncio.sleep(0.001)\n    return n\n";
+    for rest in [
+        "async def main():\n    for n in range(3): asyncio.create_task(work(n))\n    others = asyncio.all_tasks() - {asyncio.current_task()}\n    print(len(await asyncio.gather(*others)))\nasyncio.run(main())",
+        "async def main():\n    made = [asyncio.create_task(work(n)) for n in range(3)]\n    await asyncio.sleep(0)\n    for task in asyncio.all_tasks():\n        if task is not asyncio.current_task(): task.cancel()\n    print(len(await asyncio.gather(*made, return_exceptions=True)))\nasyncio.run(main())",
+        "loop = asyncio.new_event_loop()\nloop.run_until_complete(work(1))\nfor n in range(3): loop.create_task(work(n))\npending = asyncio.all_tasks(loop)\nfor task in pending: task.cancel()\nloop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))\nprint(len(pending))",
+        // In a script that is awaited, and in its own loop.
+        "await work(0)\nloop = asyncio.get_event_loop()\nfor n in range(3): loop.create_task(work(n))\npending = asyncio.all_tasks(loop)\nloop.run_until_complete(asyncio.gather(*pending))\nprint(len(pending))",
+        "await work(0)\nasync def main():\n    for n in range(3): asyncio.create_task(work(n))\n    others = asyncio.all_tasks() - {asyncio.current_task()}\n    print(len(await asyncio.gather(*others)))\nasyncio.get_event_loop().run_until_complete(main())",
+    ] {
+        is(&mut server, &format!("{start}{rest}"), "3\n");
+    }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn loops_run_within_the_tasks_of_loops() {
+    let mut server = server(&["--python-timeout", "20s"]);
+    let start = "import asyncio\ndef text(n): return mcp__counter__text(text=str(n))\nasync def job(n): return fetch(n)\n\
+        async def main(): return await asyncio.gather(*[job(n) for n in range(4)])\n";
+    for rest in [
+        "def fetch(n): return asyncio.run(text(n))\nprint(await main())",
+        "def fetch(n): return asyncio.get_event_loop().run_until_complete(text(n))\nprint(await main())",
+        "def fetch(n): return asyncio.get_event_loop().run_until_complete(text(n))\nprint(asyncio.run(main()))",
+        "def fetch(n):\n    loop = asyncio.new_event_loop()\n    try:\n        return loop.run_until_complete(text(n))\n    finally:\n        loop.close()\nprint(await main())",
+    ] {
+        is(&mut server, &format!("{start}{rest}"), "[0, 1, 2, 3]\n");
+    }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn loops_and_runners_live_as_long_as_in_python() {
+    let mut server = server(&[]);
+    let runner = "import asyncio, contextvars\nif not hasattr(asyncio, 'Runner'):\n    print('1 5 end')\n    return\n\
+        var = contextvars.ContextVar('var')\nasync def first():\n    var.set(5)\n    return asyncio.create_task(asyncio.sleep(0.001, 1))\n\
+        async def second(task): return await task, var.get()\nwith asyncio.Runner() as runner:\n    task = runner.run(first())\n    print(*runner.run(second(task)), 'end')";
+    is(&mut server, runner, "1 5 end\n");
+    is(
+        &mut server,
+        "import asyncio\nkept = []\nasync def rows():\n    try:\n        yield 1\n        yield 2\n    finally:\n        print('closed')\n\
+         async def main():\n    kept.append(rows())\n    async for row in kept[0]:\n        break\nasyncio.run(main())\nprint('end')",
+        "closed\nend\n",
+    );
+    is(
+        &mut server,
+        "import asyncio\nloop = asyncio.SelectorEventLoop()\nasync def main():\n    print(await mcp__counter__text(text='in'))\n    loop.stop()\n\
+         loop.create_task(main())\nloop.run_forever()\nloop.close()\nprint(loop.is_closed())",
+        "in\nTrue\n",
+    );
+    is(
+        &mut server,
+        "try:\n    import asyncio\n    asyncio.get_running_loop()\nexcept RuntimeError:\n    print(asyncio.run(mcp__counter__text(text='none ran')))",
+        "none ran\n",
+    );
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn calls_that_were_not_awaited_are_counted_one_by_one() {
+    let mut server = server(&[]);
+    let note = "RuntimeWarning: mcp__counter__text(…) was never awaited, so it was not called: write `await mcp__counter__text(…)`";
+    is(
+        &mut server,
+        "for n in range(3):\n    mcp__counter__text(text='a')\nprint(await mcp__counter__text(text='last'))",
+        &format!("last\n{note}"),
+    );
+    is(
+        &mut server,
+        "import asyncio, inspect\nf = mcp__counter__text\nc = f(text='a')\n\
+         print(inspect.iscoroutinefunction(f), asyncio.iscoroutinefunction(f), inspect.iscoroutine(c), await c)",
+        "True True True a\n",
+    );
 }

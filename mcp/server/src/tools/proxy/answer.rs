@@ -56,6 +56,13 @@ impl ProxyAnswer {
         self
     }
 
+    /// Adds the file that has the content blocks of a stored result.
+    pub(super) fn with_content_file(mut self, path: &str, bytes: u64) -> ProxyAnswer {
+        self.text
+            .push_str(&format!("\nThe tool's content blocks say more: they are in {path} ({bytes} bytes)."));
+        self.with("contentFile", path)
+    }
+
     /// Marks the answer as an error with this reason.
     pub(super) fn failed(self, reason: &'static str) -> ProxyAnswer {
         ProxyAnswer { is_error: true, ..self }.with("reason", reason)

@@ -11,7 +11,7 @@ use crate::answer::RefusalReason;
 use crate::files::FileRoots;
 use crate::redact;
 use ptc_base::secrets::Cut;
-use ptc_base::spill::{SpillStore, Spilled, TopLevel};
+use ptc_base::spill::{SpillError, SpillStore, Spilled, TopLevel};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_engine::broker::{CallPayload, PayloadValue};
 use serde::de::IgnoredAny;
@@ -129,19 +129,36 @@ impl ProxyStorage {
             return Ok(inline(&payload, toon));
         }
         let store = self.store.clone();
-        let write = move || match (toon, payload.value(), payload.blocks()) {
-            (Some(toon), ..) => store.keep(toon.as_bytes()),
-            (None, _, Some(blocks)) => store.keep(blocks),
-            (None, PayloadValue::Json(json), None) => store.keep(json),
-            (None, PayloadValue::Text(text), None) => store.keep(text.as_bytes()),
-            (None, PayloadValue::Nothing, None) => store.keep(b""),
+        let write = move || -> Result<Stored, SpillError> {
+            let blocks = payload.blocks();
+            let (result, blocks) = match (toon, payload.value()) {
+                (Some(toon), _) => (store.keep(toon.as_bytes())?, None),
+                (None, PayloadValue::Json(json)) => (store.keep(json)?, blocks),
+                (None, PayloadValue::Text(text)) => (store.keep(blocks.unwrap_or(text.as_bytes()))?, None),
+                (None, PayloadValue::Nothing) => (store.keep(blocks.unwrap_or_default())?, None),
+            };
+            Ok(Stored { result, blocks: blocks.map(|blocks| store.keep(blocks)).transpose()? })
         };
         let written = tasks::blocking(TaskOwner::Run, move |_| write()).await;
-        let spilled = written.ok_or("the result could not be kept")?;
-        let spilled = spilled.map_err(|error| error.to_string())?;
-        self.results.retain(caller, spilled.clone(), answers);
-        Ok(shown(spilled, exceeded.map(Some), top_level).await)
+        let Stored { result, blocks } =
+            written.ok_or("the result could not be kept")?.map_err(|error| error.to_string())?;
+        if let Some(blocks) = &blocks {
+            self.results.retain(caller, blocks.clone(), answers.clone());
+        }
+        self.results.retain(caller, result.clone(), answers);
+        let answer = shown(result, exceeded.map(Some), top_level).await;
+        Ok(match blocks {
+            None => answer,
+            Some(blocks) => answer.with_content_file(blocks.path(), blocks.bytes()),
+        })
     }
+}
+
+/// A result in files.
+struct Stored {
+    result: Arc<Spilled>,
+    /// The content blocks that stand beside structured content and say something else.
+    blocks: Option<Arc<Spilled>>,
 }
 
 /// The answer about a spilled result. `auto` is set when it was too large, with the threshold if there was

@@ -15,7 +15,7 @@ pub(super) struct Toon {
     pub(super) top_level: TopLevel,
 }
 
-/// Converts a list or an object to TOON, including one that a server returned as text. One with an integer that the
+/// Converts a list or an object to TOON, including one that a server returned as text. One with a number that the
 /// conversion would round stays JSON.
 pub(super) fn to_toon(value: PayloadValue<'_>) -> Option<Toon> {
     let json = match value {
@@ -23,7 +23,7 @@ pub(super) fn to_toon(value: PayloadValue<'_>) -> Option<Toon> {
         PayloadValue::Text(text) if looks_like_json(text) => text.as_bytes(),
         PayloadValue::Text(_) | PayloadValue::Nothing => return None,
     };
-    if has_long_integer(json) {
+    if has_long_number(json) {
         return None;
     }
     let value: Value = serde_json::from_slice(json).ok()?;
@@ -39,8 +39,9 @@ pub(super) fn to_toon(value: PayloadValue<'_>) -> Option<Toon> {
     Some(Toon { text, top_level })
 }
 
-/// True when a JSON text has an integer that fits into no 64 bits.
-fn has_long_integer(json: &[u8]) -> bool {
+/// True when a JSON text has an integer that fits into no 64 bits, or another number with digits that a float
+/// does not hold.
+fn has_long_number(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some((first, after)) = rest.split_first() {
         rest = match first {
@@ -50,8 +51,11 @@ fn has_long_integer(json: &[u8]) -> bool {
                 let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
                 let (number, after) = rest.split_at(length);
                 let text = std::str::from_utf8(number).unwrap_or_default();
-                let is_integer = !text.contains(['.', 'e', 'E']);
-                if is_integer && text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
+                let is_long = match text.contains(['.', 'e', 'E']) {
+                    false => text.parse::<i64>().is_err() && text.parse::<u64>().is_err(),
+                    true => is_rounded(text),
+                };
+                if is_long {
                     return true;
                 }
                 after
@@ -60,6 +64,17 @@ fn has_long_integer(json: &[u8]) -> bool {
         };
     }
     false
+}
+
+/// True when a float does not have the digits of this number.
+fn is_rounded(number: &str) -> bool {
+    let digits = |text: &str| -> String {
+        let significant = text.split(['e', 'E']).next().unwrap_or_default();
+        let digits: String = significant.chars().filter(char::is_ascii_digit).collect();
+        digits.trim_start_matches('0').trim_end_matches('0').to_owned()
+    };
+    let value: f64 = number.parse().unwrap_or(f64::INFINITY);
+    digits(&format!("{value:e}")) != digits(number)
 }
 
 /// What follows a JSON string, of which the text begins after the quotation mark.
@@ -88,11 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_with_an_integer_that_would_be_rounded_stays_json() {
+    fn a_result_with_a_number_that_would_be_rounded_stays_json() {
         let is_toon = |json: &str| to_toon(PayloadValue::Json(json.as_bytes())).is_some();
-        assert!(is_toon(r#"{"a": [18446744073709551615, -9223372036854775808, 1.5e300]}"#));
+        assert!(is_toon(
+            r#"{"a": [18446744073709551615, -9223372036854775808, 1.5e300, 0.30000000000000004, 1.50, -0.0, 2E-7]}"#
+        ));
         assert!(is_toon(r#"{"a": "18446744073709551616 \" 99999999999999999999"}"#));
-        for number in ["18446744073709551616", "-9223372036854775809", "[10000000000000000000000000]"] {
+        for number in [
+            "18446744073709551616",
+            "-9223372036854775809",
+            "[10000000000000000000000000]",
+            "12345678901234567.89",
+        ] {
             assert!(!is_toon(&format!(r#"{{"\\": "\"", "a": {number}}}"#)), "{number}");
         }
     }

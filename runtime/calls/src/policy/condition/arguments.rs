@@ -7,6 +7,7 @@
 
 use super::{ALL_TEXTS, Pointer};
 use crate::policy::look_alikes::is_same_key;
+use ptc_base::secrets::names::is_secret;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
@@ -19,6 +20,8 @@ use std::fmt;
 /// JSON object text, which is read when a condition asks for it.
 pub(in crate::policy) struct Arguments<'a> {
     root: Node<'a>,
+    /// Names of arguments that the call also has, unless the text gives them, with values that are not known.
+    hidden: Vec<&'a str>,
 }
 
 /// A value in the arguments. What is below it is read when a pointer goes on there.
@@ -49,7 +52,7 @@ pub(in crate::policy) struct Found<'t, 'a> {
     /// absent.
     pub(in crate::policy) is_exact: bool,
     /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
-    /// is no index. What a server reads there is not known.
+    /// is no index; or it leads to an argument that is hidden. What a server reads there is not known.
     pub(in crate::policy) is_blocked: bool,
     /// A value on the way lacks the next segment.
     pub(in crate::policy) is_incomplete: bool,
@@ -57,17 +60,40 @@ pub(in crate::policy) struct Found<'t, 'a> {
 
 impl<'a> Arguments<'a> {
     pub(in crate::policy) fn new(text: &'a str) -> Arguments<'a> {
-        Arguments { root: Node::new(text.trim_ascii()) }
+        Arguments { root: Node::new(text.trim_ascii()), hidden: Vec::new() }
+    }
+
+    /// The same, with arguments of which only the names are known.
+    pub(in crate::policy) fn with_hidden(self, hidden: Vec<&'a str>) -> Arguments<'a> {
+        Arguments { hidden, ..self }
     }
 
     /// The values at a pointer. `None`: the arguments cannot be read.
     pub(in crate::policy) fn find(&self, pointer: &Pointer) -> Option<Found<'_, 'a>> {
         let values = Values::from_iter([&self.root]);
-        let mut found = Found { values, is_exact: true, is_blocked: false, is_incomplete: false };
+        let is_blocked = pointer.segments.first().is_some_and(|segment| self.hides(segment));
+        let mut found = Found { values, is_exact: true, is_blocked, is_incomplete: false };
         for segment in &pointer.segments {
             found.go_on(segment)?;
         }
         Some(found)
+    }
+}
+
+impl Arguments<'_> {
+    /// Whether the first segment of a pointer leads to an argument that is not known. What has the name of a secret is a
+    /// credential, and no concern of a pointer that does not name it.
+    fn hides(&self, segment: &str) -> bool {
+        let is_meant = |name: &str| match segment {
+            "*" | ALL_TEXTS => !is_secret(name),
+            _ => is_same_key(name, segment),
+        };
+        self.hidden.iter().any(|name| is_meant(name) && !self.gives(name))
+    }
+
+    fn gives(&self, name: &str) -> bool {
+        let Some(Parts::Members(members)) = self.root.below() else { return false };
+        members.iter().any(|(known, value)| known == name && value.text != "null")
     }
 }
 

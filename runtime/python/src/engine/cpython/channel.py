@@ -1,6 +1,20 @@
 # The channel between a script's process and the host: lines of JSON in both directions.
 
 
+def plain(value):
+    """What JSON has no form for, as models mean it."""
+    if isinstance(value, (set, frozenset, tuple, collections.abc.KeysView, collections.abc.ValuesView, range)):
+        return list(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} cannot be an argument of a tool")
+
+
+# Made before scripts, which may change the functions of the module.
+ENCODER = json.JSONEncoder(separators=(",", ":"), default=plain, allow_nan=False, ensure_ascii=False)
+DECODER = json.JSONDecoder()
+
+
 class Channel:
     """Sends the calls of a script, and gives each reply to the future that waits for it. No reply is lost: one that
     Python cannot decode, or that does not fit into the memory, is the exception of its call."""
@@ -16,10 +30,22 @@ class Channel:
         self.descriptor, self.buffer, self.waiting, self.last = descriptor, bytearray(), {}, 0
         # The beginning of a line that does not fit into the memory; its other bytes are not kept.
         self.unkept = None
+        # Most bytes of a line to the host.
+        self.longest = 0
+
+    def read_task(self):
+        """The next task. What stands before it are replies to calls that no script waits for."""
+        while "code" not in (task := self.read_line()):
+            pass
+        self.longest = task["line_bytes"]
+        return task
 
     def send(self, message):
-        text = json.dumps(message, separators=(",", ":"), default=plain, allow_nan=False)
-        data = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
+        """Sends a line. What cannot be sent raises an exception, and nothing is sent."""
+        data = line_of(message)
+        if len(data) > self.longest:
+            raise ValueError(f"this is too much at once: {len(data)} bytes, of at most {self.longest}")
+        data = memoryview(data)
         # The other side stops reading while many replies are unread, so they are read meanwhile.
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN | select.POLLOUT)
@@ -32,14 +58,8 @@ class Channel:
                 self.fill()
                 filled = True
         if filled:
-            self.settle_later()
-
-    def settle_later(self):
-        """Settles the replies that are read already: nothing else may make the channel readable again."""
-        try:
-            asyncio.get_running_loop().call_soon(self.settle_all)
-        except RuntimeError:
-            pass
+            # Nothing else may make the channel readable again.
+            self.settle_all()
 
     def read_line(self):
         """The next line, decoded. A reply that cannot be decoded has the reason in place of its value."""
@@ -49,7 +69,7 @@ class Channel:
         try:
             with memoryview(self.buffer) as all_lines, all_lines[:end] as line:
                 text = str(line, "utf-8")
-            return json.loads(text)
+            return DECODER.decode(text)
         except MemoryError:
             if number is None:
                 raise
@@ -94,8 +114,13 @@ class Channel:
         self.last += 1
         future = asyncio.get_running_loop().create_future()
         name = message.get("tool") or message.get("request") or f"{message['kept']}.{message['method']}"
-        self.waiting[self.last] = (future, name)
-        self.send({"call": self.last, **message})
+        number = self.last
+        self.waiting[number] = (future, name)
+        try:
+            self.send({"call": number, **message})
+        except BaseException:
+            del self.waiting[number]
+            raise
         return future
 
     def look(self, at):
@@ -105,8 +130,7 @@ class Channel:
         self.send({"call": number, "look": at})
         while (reply := self.read_line())["reply"] != number:
             self.settle(reply)
-        if self.buffer:
-            self.settle_later()
+        self.settle_all()
         error = failure(next(iter(at)), reply)
         if error is not None:
             raise error
@@ -129,13 +153,13 @@ class Channel:
     def give_up(self, error):
         """Fails all calls that wait: a reply to one of them may be lost."""
         for future, _ in self.waiting.values():
-            if not future.done():
+            if is_awaited(future):
                 future.set_exception(error)
         self.waiting.clear()
 
     def settle(self, reply):
         future, name = self.waiting.pop(reply["reply"], (None, None))
-        if future is None or future.done():
+        if future is None or not is_awaited(future):
             return
         error = failure(name, reply)
         if error is not None:
@@ -146,6 +170,24 @@ class Channel:
             # A result that has nothing but other content is this content.
             content = reply.get("content")
             future.set_result((reply.get("value", content), content))
+
+
+def line_of(message):
+    """The message as a line of UTF-8."""
+    text = ENCODER.encode(message)
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        # Two surrogates may be the halves of one character. Of a call everything is sent as it is, or not at all.
+        errors = "strict" if "arguments" in message else "replace"
+        try:
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", errors).encode() + b"\n"
+        except UnicodeDecodeError:
+            raise ValueError("a text has half of a character (an unpaired surrogate), which JSON cannot carry") from None
+
+
+def is_awaited(future):
+    return not future.done() and not future.get_loop().is_closed()
 
 
 def failure(name, reply):
@@ -159,12 +201,3 @@ def failure(name, reply):
     error = ToolError(reply["error"])
     error.content, error.structured_content = reply.get("content", ()), reply.get("structured")
     return error
-
-
-def plain(value):
-    """What JSON has no form for, as models mean it."""
-    if isinstance(value, (set, frozenset, tuple, collections.abc.KeysView, collections.abc.ValuesView, range)):
-        return list(value)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} cannot be an argument of a tool")

@@ -1,126 +1,176 @@
-# The event loop of a script, and its code as that of a module that is awaited.
+# The event loops of a script. Scripts that are written for a process of their own run loops where one runs already:
+# in code that a task calls. Another loop then runs to its end while the outer one waits; the same loop goes on in turns.
 
 
 class ScriptLoop(asyncio.SelectorEventLoop):
-    """The only loop of a script's process. The script is awaited in it and may run it again, as scripts do that are not
-    awaited: `asyncio.run`, `loop.run_until_complete`. Then turns of the loop go on until the inner work is done."""
+    """Any loop of a script. It can be run while a loop runs, and reads the replies of calls. It needs no descriptors, of
+    which scripts have few, because it has no threads and no signals."""
 
-    def install(self):
-        asyncio.set_event_loop(self)
-        asyncio.run = self.run_main
-        asyncio.new_event_loop = asyncio.events.new_event_loop = lambda: self
-        if hasattr(asyncio, "Runner"):
-            asyncio.Runner = type("Runner", (ScriptRunner,), {"loop": self})
+    loops = weakref.WeakSet()
 
-    def close(self):
-        """The process closes it."""
+    def __init__(self, _=None):
+        super().__init__(selectors.PollSelector())
+        self.loops.add(self)
+        self.add_reader(Script.channel.descriptor, Script.channel.readable)
+
+    def _make_self_pipe(self):
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self):
+        pass
+
+    def add_signal_handler(self, *_):
+        """No signal reaches a script."""
+
+    def remove_signal_handler(self, _):
+        return False
+
+    async def shutdown_default_executor(self, *_):
+        """No executor has threads."""
+
+    def run_forever(self):
+        with outer_set_aside():
+            if self.is_running():
+                self.turn(lambda: False)
+            else:
+                super().run_forever()
 
     def run_until_complete(self, future):
         if not self.is_running():
-            return super().run_until_complete(future)
-        task = asyncio.ensure_future(future, loop=self)
-        outer = asyncio.current_task(self)
-        if outer is not None:
-            asyncio.tasks._leave_task(self, outer)
+            with outer_set_aside():
+                return super().run_until_complete(future)
+        with outer_set_aside():
+            future = asyncio.ensure_future(future, loop=self)
+            self.turn(future.done)
+            if not future.done():
+                raise RuntimeError("Event loop stopped before Future completed.")
+            return future.result()
+
+    def turn(self, is_done):
+        """Turns of this loop within one of its turns, until this is done or the loop is stopped. The outer turn has
+        counted the handles that it will run, so it finds as many."""
+        counted, stopping = len(self._ready), self._stopping
+        nothing = asyncio.Handle(len, (), self)
+        nothing.cancel()
+        asyncio._set_running_loop(self)
+        self._stopping = False
         try:
-            while not task.done():
+            while not is_done() and not self._stopping:
                 self._run_once()
         finally:
-            if outer is not None:
-                asyncio.tasks._enter_task(self, outer)
-        return task.result()
+            self._stopping = stopping
+            self._ready.extendleft([nothing] * (counted - len(self._ready)))
 
-    def run_main(self, main, *, debug=None, loop_factory=None):
-        """`asyncio.run`: cancels the tasks that `main` leaves."""
-        if not asyncio.iscoroutine(main):
-            raise ValueError(f"a coroutine was expected, got {main!r}")
-        earlier = asyncio.all_tasks(self)
-        try:
-            return self.run_until_complete(main)
-        finally:
-            self.cancel_left(asyncio.all_tasks(self) - earlier)
-
-    def cancel_left(self, tasks):
-        """Cancels tasks, runs them to their end, and remembers what they were, if the script has not cancelled them."""
-        for task in tasks:
-            coroutine = task.get_coro()
-            if not (hasattr(task, "cancelling") and task.cancelling()):
-                Script.cancelled.add(getattr(coroutine, "__qualname__", type(coroutine).__name__))
-            task.cancel()
-        if tasks:
+    def cancel_left(self):
+        """Cancels its tasks, runs them to their end, and remembers what they were."""
+        if tasks := asyncio.all_tasks(self):
+            remember(tasks)
+            for task in tasks:
+                task.cancel()
             self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
-class ScriptRunner:
-    """`asyncio.Runner` in the loop of the script."""
-
-    loop = None
-
-    def __init__(self, *, debug=None, loop_factory=None):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def run(self, coro, *, context=None):
-        return self.loop.run_main(coro)
-
-    def get_loop(self):
-        return self.loop
+class MainLoop(ScriptLoop):
+    """The loop that awaits scripts, and that they find."""
 
     def close(self):
-        pass
+        """Later scripts of a session need it."""
+
+    def run_script(self, code, namespace):
+        """Runs the code of a module. Only one that awaits something is a task."""
+        result = eval(code, namespace)
+        if code.co_flags & inspect.CO_COROUTINE:
+            task = self.create_task(result)
+            Hidden.tasks.add(task)
+            self.run_until_complete(task)
+
+    def end_script(self, keep):
+        """Ends what it has left. A retained namespace may have generators that go on."""
+        # One turn, in which a stop of this script takes effect.
+        self.stop()
+        self.run_forever()
+        for loop in list(self.loops):
+            if not loop.is_closed():
+                loop.cancel_left()
+                if not keep:
+                    loop.run_until_complete(loop.shutdown_asyncgens())
 
 
-class ModuleScope(ast.NodeTransformer):
-    """Code of a module as the body of a function whose names are global. Functions in it stay as they are."""
+class Hidden:
+    """Tasks that a script does not find among all tasks: itself, and those that wait for an inner run of their loop. Whoever
+    waits for all tasks would wait for itself."""
 
-    def visit_FunctionDef(self, node):
-        return node
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
-
-    def visit_AnnAssign(self, node):
-        # A global name has no annotation in a function.
-        if not isinstance(node.target, ast.Name):
-            return node
-        plain_one = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
-        return ast.copy_location(plain_one, node)
-
-    def visit_ImportFrom(self, node):
-        # A function cannot import all names of a module.
-        if all(name.name != "*" for name in node.names):
-            return node
-        text = f"exec('from {node.module} import *', globals())"
-        return ast.copy_location(ast.parse(text).body[0], node)
+    tasks, all_tasks = weakref.WeakSet(), asyncio.all_tasks
 
 
-def names_in(body, file):
-    """The names that code binds as the body of a function."""
-    wrapper = ast.parse("async def __main__():\n    pass", file)
-    wrapper.body[0].body = body
-    function = next(each for each in compile(wrapper, file, "exec", dont_inherit=True).co_consts if hasattr(each, "co_code"))
-    return [name for name in {*function.co_varnames, *function.co_cellvars} if name.isidentifier()]
+def seen_tasks(loop=None):
+    return Hidden.all_tasks(loop) - set(Hidden.tasks)
 
 
-def compiled(code, file):
-    """Runs as the body of a module whose frame is called `__main__`. A `return` outside of functions makes it a function,
-    with the names of the module."""
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+@contextlib.contextmanager
+def outer_set_aside():
+    """Lets a loop run within a task of the loop that runs."""
+    loop = asyncio._get_running_loop()
+    task = None if loop is None else asyncio.current_task(loop)
+    if task is not None:
+        asyncio.tasks._leave_task(loop, task)
+    is_seen = task is not None and task not in Hidden.tasks
+    if is_seen:
+        Hidden.tasks.add(task)
+    asyncio._set_running_loop(None)
     try:
-        body = compile(code, file, "exec", flags=flags, dont_inherit=True)
-    except SyntaxError as error:
-        if "outside" not in str(error.msg):
-            raise
-        tree = ModuleScope().visit(ast.parse(code, file))
-        wrapper = ast.parse("async def __main__():\n    pass\nawait __main__()", file)
-        names = names_in(tree.body, file)
-        wrapper.body[0].body = [ast.Global(names)] * bool(names) + tree.body
-        return compile(ast.fix_missing_locations(wrapper), file, "exec", flags=flags, dont_inherit=True)
-    names = {"co_name": "__main__"}
-    if hasattr(body, "co_qualname"):
-        names["co_qualname"] = "__main__"
-    return body.replace(**names)
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+        if task is not None:
+            asyncio.tasks._enter_task(loop, task)
+        if is_seen:
+            Hidden.tasks.discard(task)
+
+
+def remember(tasks):
+    """Remembers what tasks were that are cancelled because their loop ends, if the script has not cancelled them. Those that
+    Python makes to close a generator are nothing to await."""
+    for task in tasks:
+        coroutine = task.get_coro()
+        is_cancelled = hasattr(task, "cancelling") and task.cancelling()
+        if not is_cancelled and isinstance(coroutine, (types.CoroutineType, types.GeneratorType, Call)):
+            Script.cancelled.add(coroutine.__qualname__)
+
+
+def within_others(function):
+    """A function that refuses to run a loop while another one runs, without that refusal."""
+
+    @functools.wraps(function)
+    def run(*positional, **named):
+        with outer_set_aside():
+            return function(*positional, **named)
+
+    return run
+
+
+def install_loops():
+    """Makes these the loops of all functions of asyncio. Returns the loop of the script."""
+    main = MainLoop()
+    cancel_all, set_event_loop = asyncio.runners._cancel_all_tasks, asyncio.set_event_loop
+
+    def cancel_and_remember(loop):
+        remember(asyncio.all_tasks(loop))
+        cancel_all(loop)
+
+    def set_or_main(loop):
+        set_event_loop(main if loop is None else loop)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        type(asyncio.get_event_loop_policy())._loop_factory = ScriptLoop
+    for name in ("SelectorEventLoop", "EventLoop"):
+        if hasattr(asyncio, name):
+            setattr(asyncio, name, ScriptLoop)
+    asyncio.runners._cancel_all_tasks = cancel_and_remember
+    asyncio.all_tasks = asyncio.tasks.all_tasks = seen_tasks
+    asyncio.set_event_loop = asyncio.events.set_event_loop = set_or_main
+    asyncio.run = within_others(asyncio.run)
+    if hasattr(asyncio, "Runner"):
+        asyncio.Runner.run = within_others(asyncio.Runner.run)
+    return main

@@ -1,7 +1,7 @@
 # Runs one script in its forked process. A script can change everything here, so the reader of the channel
 # trusts nothing that this side sends.
 #
-# The channel carries lines of JSON. The first line is the task: {code, output_bytes, keep}. This side sends
+# The channel carries lines of JSON. The first line is the task: {code, output_bytes, keep, line_bytes}. This side sends
 # {call, tool, arguments, keep}, {call, request, arguments}, {call, kept, method, arguments}, {call, look},
 # {printed, cut} and {warned, cut} (more of its output), and at the end {output, cut, notes} or {error, cut}. It
 # receives {reply, value, content}, {reply, kept} or {reply, error, content, structured}; `reply` stands first.
@@ -11,20 +11,30 @@
 import ast
 import asyncio
 import builtins
+import codecs
+import collections
 import collections.abc
+import contextlib
 import difflib
 import errno
+import functools
+import inspect
+import io
 import itertools
 import json
 import linecache
 import os
 import resource
 import select
+import selectors
 import signal
 import sys
 import sysconfig
 import time
 import traceback
+import types
+import warnings
+import weakref
 
 FILE = "<program>"
 OURS = "<ptc>"
@@ -36,6 +46,7 @@ LONGEST_TRACEBACK = 1 << 16
 AT_ONCE = 1 << 15
 
 LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
+LOOP_FILES = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/runners.py")
 
 
 class ToolError(Exception):
@@ -48,95 +59,12 @@ class ToolError(Exception):
 ToolError.__module__ = "builtins"
 
 
-# Number of pieces of output that are sent as they are written. Later ones are sent at this interval, in seconds, or when
-# they have so many bytes together.
-PIECES_AT_ONCE = 1000
-PAUSE = 0.05
-PIECE = 4096
-
-
-class Output:
-    """`sys.stdout` or `sys.stderr`: keeps what fits, and tells it on the way, so that it is known of a script that is cut off."""
-
-    encoding, errors, newlines, mode, closed = "utf-8", "strict", None, "w", False
-
-    def __init__(self, name, word, limit):
-        self.name, self.word, self.limit = name, word, limit
-        self.bytes, self.cut, self.parts, self.sent, self.told, self.times, self.last = 0, False, [], 0, 0, 0, 0.0
-
-    def write(self, text):
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if not self.cut:
-            data = text.encode("utf-8", "replace")
-            room = self.limit - self.bytes
-            if len(data) > room:
-                self.cut, data = True, data[:room]
-            self.bytes += len(data)
-            # Unpaired surrogates have no form in UTF-8.
-            self.parts.append(data.decode("utf-8", "ignore"))
-            is_much = self.cut or self.bytes - self.told >= PIECE
-            if is_much or self.times < PIECES_AT_ONCE or time.monotonic() - self.last > PAUSE:
-                self.tell()
-        return len(text)
-
-    def tell(self):
-        if self.sent < len(self.parts):
-            text = "".join(self.parts[self.sent:])
-            self.sent, self.told, self.times, self.last = len(self.parts), self.bytes, self.times + 1, time.monotonic()
-            Script.channel.send({self.word: text, "cut": self.cut})
-
-    def writelines(self, lines):
-        for line in lines:
-            self.write(line)
-
-    def flush(self):
-        self.tell()
-
-    def isatty(self):
-        return False
-
-    def writable(self):
-        return True
-
-    def readable(self):
-        return False
-
-    def reconfigure(self, **_):
-        pass
-
-    @property
-    def buffer(self):
-        return OutputBytes(self)
-
-    def fileno(self):
-        raise OSError("scripts have no files; use print()")
-
-
-class OutputBytes:
-    """`sys.stdout.buffer`: bytes of UTF-8."""
-
-    mode, closed = "wb", False
-
-    def __init__(self, output):
-        self.output = output
-
-    def write(self, data):
-        data = bytes(data)
-        self.output.write(data.decode("utf-8", "replace"))
-        return len(data)
-
-    def flush(self):
-        self.output.flush()
-
-    def writable(self):
-        return True
-
-
 class Script:
-    """The script of this process: its channel, what it called and did not await, and what its cancelled tasks ran."""
+    """The script of this process: its channel, what its cancelled tasks ran, and how many calls of each name it has
+    made and not awaited."""
 
-    channel, never, names, cancelled, functions, outputs = None, set(), {}, set(), {}, ()
+    channel, cancelled, functions, outputs = None, set(), {}, ()
+    never = collections.Counter()
     # Numbers of the scripts in a retained namespace, from the second on.
     number = itertools.count(2)
 
@@ -145,16 +73,18 @@ class Call(collections.abc.Coroutine):
     """A call that was not awaited yet. Says so to whoever takes it for its result."""
 
     def __init__(self, name, coroutine):
-        self._call_ = (name, coroutine, False)
         # What prints a task shows these.
         self.__name__ = self.__qualname__ = name
-        Script.never.add(id(self))
-        Script.names[id(self)] = name
+        # Counted until it begins, in the script that made it.
+        never = Script.never
+        never[name] += 1
+        self._call_ = (name, coroutine, never)
 
     def _begin(self):
-        name, coroutine, _ = self._call_
-        Script.never.discard(id(self))
-        self._call_ = (name, coroutine, True)
+        name, coroutine, never = self._call_
+        if never is not None:
+            never[name] -= 1
+            self._call_ = (name, coroutine, None)
         return coroutine
 
     def send(self, value):
@@ -170,8 +100,8 @@ class Call(collections.abc.Coroutine):
         return self._begin().__await__()
 
     def __del__(self):
-        _, coroutine, has_begun = self._call_
-        if not has_begun:
+        _, coroutine, never = self._call_
+        if never is not None:
             coroutine.close()
 
     def __repr__(self):
@@ -280,7 +210,7 @@ def format_traceback(error):
             # The traceback does not show where Python is installed.
             frame.filename = frame.filename.removeprefix(LIBRARY)
         # Frames of the event loop below a call are not part of the script.
-        one.stack[:] = [frame for frame in frames if not frame.filename.endswith(("asyncio/base_events.py", "asyncio/events.py"))]
+        one.stack[:] = [frame for frame in frames if not frame.filename.endswith(LOOP_FILES)]
         open_ones += [each for each in (one.__cause__, one.__context__) if each is not None]
         open_ones += getattr(one, "exceptions", None) or []
     text = "".join(shown.format()).rstrip("\n")
@@ -361,15 +291,13 @@ def run_script(settings, functions, descriptor, inherited):
             os.dup2(nothing, each)
     channel = Script.channel = Channel(descriptor)
     Script.functions = functions["names"]
-    task = channel.read_line()
-    loop = ScriptLoop()
-    loop.install()
-    loop.add_reader(descriptor, channel.readable)
+    task = channel.read_task()
+    loop = install_loops()
     limit(settings, task["keep"])
     own_domain(settings["landlock"])
     filter_system_calls(settings["filter"])
 
-    namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
+    namespace = main_module({"__builtins__": builtins, "ToolError": ToolError, **functions["all"]})
     builtins.exit = builtins.quit = sys.exit
     for public, (names, modules) in QUIET.items():
         for name in names:
@@ -379,9 +307,7 @@ def run_script(settings, functions, descriptor, inherited):
     file = FILE
     status = run_one(loop, namespace, task, file)
     while task["keep"]:
-        while "code" not in (task := channel.read_line()):
-            # The reply to a call that the script no longer waits for.
-            pass
+        task = channel.read_task()
         # Definitions of earlier scripts keep their file names, so that tracebacks show their lines.
         file = FILE[:-1] + " " + str(next(Script.number)) + ">"
         run_one(loop, namespace, task, file)
@@ -391,24 +317,18 @@ def run_script(settings, functions, descriptor, inherited):
 def run_one(loop, namespace, task, file):
     """The exit status. What it printed, or why not, was sent."""
     channel, code = Script.channel, task["code"]
+    asyncio.set_event_loop(loop)
     output = sys.stdout = sys.__stdout__ = Output("<stdout>", "printed", task["output_bytes"])
     sys.stderr = sys.__stderr__ = Output("<stderr>", "warned", task["output_bytes"])
     outputs = Script.outputs = (output, sys.stderr)
     # Lines as Python counts them. Each has a line end, because the marks below a line are computed with it.
     lines = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     linecache.cache[file] = (len(code), None, [line + "\n" for line in lines], file)
-    Script.never.clear()
-    Script.names.clear()
+    Script.never = collections.Counter()
     Script.cancelled.clear()
-
-    async def main():
-        result = eval(compiled(code, file), namespace)
-        if asyncio.iscoroutine(result):
-            await result
-
     status, message = 0, None
     try:
-        loop.run_until_complete(main())
+        loop.run_script(compiled(code, file), namespace)
     except SystemExit as error:
         status = 0 if error.code in (None, 0) else 1
         message = f"SystemExit: {error.code}"
@@ -419,16 +339,15 @@ def run_one(loop, namespace, task, file):
         except BaseException:
             message = type(error).__name__
     try:
-        loop.cancel_left(asyncio.all_tasks(loop))
+        loop.end_script(task["keep"])
     except BaseException:
         # An exit that a cancelled task asked for comes too late.
         pass
     try:
-        for each in outputs:
-            each.tell()
+        end_outputs(outputs)
         if status == 0:
             text = "".join(output.parts)
-            never = sorted({Script.names[each] for each in Script.never})
+            never = sorted(name for name, count in Script.never.items() if count > 0)
             notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
             left = sorted(Script.cancelled)
             notes += [f"RuntimeWarning: a task of {name}(…) was cancelled before it was done: await the task" for name in left]

@@ -38,11 +38,14 @@ def carry(value, blocks):
     return carried
 
 
+TEXT_ENCODER = json.JSONEncoder()
+
+
 def text_block(value):
     """The content of a result that its value says completely."""
     if value is None:
         return []
-    return [{"type": "text", "text": str(value) if isinstance(value, str) else json.dumps(value)}]
+    return [{"type": "text", "text": str(value) if isinstance(value, str) else TEXT_ENCODER.encode(value)}]
 
 
 class ResultCall(Call):
@@ -61,11 +64,15 @@ def content_of(result):
     """await content_of(call): all content blocks of what the call gives, as dicts. Of a result, its `.content`."""
 
     async def content():
-        if not isinstance(result, ResultCall):
-            return result.content if hasattr(result, "content") else text_block(result)
-        result._begin().close()
-        value, blocks = await Script.channel.ask(result._message_)
-        return text_block(value) if blocks is None else blocks
+        if isinstance(result, ResultCall):
+            result._begin().close()
+            value, blocks = await Script.channel.ask(result._message_)
+        else:
+            value, blocks = result, getattr(result, "content", None)
+        if blocks is not None:
+            return blocks
+        # The blocks of what is too large to be carried are in the result that is kept.
+        return value if isinstance(value, Spilled) else text_block(value)
 
     return Call("content_of", content())
 
@@ -132,3 +139,15 @@ def not_carried(self, *_, **__):
 
 for _name in "__getitem__ __iter__ __len__ __contains__ __int__ __float__ __reversed__".split():
     setattr(Spilled, _name, not_carried)
+
+
+def is_coroutine(thing, is_one=inspect.iscoroutine):
+    return isinstance(thing, Call) or is_one(thing)
+
+
+def is_coroutine_function(thing, is_one=inspect.iscoroutinefunction):
+    return getattr(thing, "_is_tool_", False) or is_one(thing)
+
+
+# Scripts ask these whether there is something to await.
+inspect.iscoroutine, inspect.iscoroutinefunction = is_coroutine, is_coroutine_function

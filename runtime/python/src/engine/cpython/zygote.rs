@@ -27,10 +27,12 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
 /// The program of the warm process, as one text.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 9] = [
     include_str!("jail.py"),
     include_str!("zygote.py"),
     include_str!("program.py"),
+    include_str!("output.py"),
+    include_str!("module.py"),
     include_str!("channel.py"),
     include_str!("event_loop.py"),
     include_str!("results.py"),

@@ -7,6 +7,7 @@ use crate::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource, 
 use ptc_base::secrets::names;
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -121,10 +122,11 @@ impl EntryReader<'_> {
                     return Err(wrong(&["default_args"], "default_args must be an object of arguments"));
                 }
             };
-            for (name, value) in default_args.iter().filter(|(name, _)| names::is_secret(name)) {
-                if let Some(value) = value.as_str() {
+            for (name, value) in &default_args {
+                for secret in names::secrets_below(name, value) {
                     let what = format!("the default argument {name} of {id}");
-                    self.protect(&[KEY, id, "default_args", name], &what, value);
+                    let text = secret.as_str().map_or_else(|| Cow::Owned(secret.to_string()), Cow::Borrowed);
+                    self.protect(&[KEY, id, "default_args", name], &what, &text);
                 }
             }
             let told =

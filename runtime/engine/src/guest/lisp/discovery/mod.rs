@@ -34,7 +34,7 @@ use ptc_calls::tools::call_messages::{Notation, no_such_server, no_such_tool, re
 use ptc_calls::tools::suggest::nearest;
 use ptc_calls::tools::visible::shown_name;
 use ptc_calls::tools::{
-    Catalog, CatalogServer, LookUp, OWN_FACTS, ServerText, UpstreamTool, text as tool_text,
+    Catalog, CatalogServer, HIDDEN_ARGUMENTS, LookUp, OWN_FACTS, ServerText, UpstreamTool, text as tool_text,
 };
 use ptc_upstream::Upstream;
 use ptc_vm::builtins::DiscoveryForm;
@@ -477,7 +477,11 @@ fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
         "call": tool_text::call_form(server, tool),
     });
     if let (Some(origin), Json::Object(metadata)) = (origin, &mut metadata) {
-        metadata.insert(OWN_FACTS.to_owned(), origin.clone());
+        let mut origin = origin.clone();
+        if let Json::Object(facts) = &mut origin {
+            facts.remove(HIDDEN_ARGUMENTS);
+        }
+        metadata.insert(OWN_FACTS.to_owned(), origin);
     }
     metadata
 }
