@@ -63,6 +63,16 @@ fn a_malformed_line_is_answered_and_the_rest_goes_on() {
 }
 
 #[test]
+fn what_is_no_object_is_said_in_words_of_json_and_the_mark_of_utf_8_is_no_part_of_a_line() {
+    let input = format!("\u{feff}{}\"x\"\n\u{feff}\n5\n", batch_line(1, "1"));
+    let answers = batch(&[], &input);
+    assert_eq!((answers.len(), &answers[0]["value"]), (3, &json!("1")), "{answers:?}");
+    for answer in &answers[1..] {
+        assert_eq!(answer["message"], "the line is not a JSON object");
+    }
+}
+
+#[test]
 fn limits_are_flags() {
     for (flags, program, reason) in [
         (

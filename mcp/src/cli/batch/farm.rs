@@ -97,7 +97,7 @@ async fn put(job: &FarmJob) -> Result<(), Abort> {
         let Some(text) = batch.into_bytes() else {
             return Err(Abort::usage(format!("a line is longer than {MAX_LINE_BYTES} bytes")));
         };
-        for (line, _) in lines::split_ends(&text).filter(|(line, _)| !line.trim_ascii().is_empty()) {
+        for line in lines::split_ends(&text).filter_map(|(line, _)| line::content(line)) {
             bytes += line.len();
             chunk.push(line.to_vec());
             if chunk.len() == CHUNK || bytes > CHUNK_BYTES {

@@ -210,7 +210,7 @@ impl BatchRun<'_> {
             if !self.has_room() {
                 return Some(next);
             }
-            if !line.trim_ascii().is_empty() {
+            if let Some(line) = line::content(line) {
                 self.answer(line);
             }
             if self.answers.ready() >= ENOUGH_OUTPUT {
