@@ -188,6 +188,11 @@ fn answers_that_cannot_be_written_and_input_that_cannot_be_read_are_errors() {
     let (code, said) = with(program, "/dev/full");
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
+    let line = format!("\"$PTC\" batch < {program} >&-");
+    let mut shell = std::process::Command::new("sh");
+    let closed = shell.args(["-c", &line]).env("PTC", ptc_tests::binary::path()).output().unwrap();
+    assert_eq!(closed.status.code(), Some(4), "{closed:?}");
+    assert_eq!(String::from_utf8(closed.stderr).unwrap(), "error: standard output is closed\n");
     let (code, said) = with("/", "/dev/null");
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("cannot read standard input: Is a directory"), "{said}");

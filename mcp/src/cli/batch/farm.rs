@@ -68,6 +68,11 @@ impl FarmFlags {
     pub(super) fn is_given(&self) -> bool {
         self.farm.is_some()
     }
+
+    /// True if the answers are read from the database.
+    pub(super) fn collects(&self) -> bool {
+        self.collect
+    }
 }
 
 /// Does what the flags say.

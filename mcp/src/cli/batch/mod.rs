@@ -79,6 +79,13 @@ pub struct BatchArgs {
     programs: ProgramFlags,
 }
 
+impl BatchArgs {
+    /// True if answers go to standard output, and not to a database.
+    pub fn writes_answers(&self) -> bool {
+        !self.farm.is_given() || self.farm.collects()
+    }
+}
+
 /// Runs the command.
 pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     if args.farm.is_given() {

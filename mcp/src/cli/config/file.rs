@@ -181,3 +181,30 @@ pub(super) fn write_file(
 pub(super) fn unwritten(path: &Path, error: &io::Error) -> Abort {
     Abort { exit: Exit::Io, message: format!("{}: {error}", path.display()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_program_writes_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let right = EditRight { _lock: Arc::default() };
+        let path = folder.path().join("mcp.json");
+        let read = || ConfigFile::read(&right, path.clone(), Links::Anywhere, FileAccess::Kept).ok().unwrap();
+        let theirs = |text: &str| write_file(&path, text, LinkRule::Follow, FileAccess::Kept).ok().unwrap();
+        let is_refused = |file: &ConfigFile| file.write("ours").is_err_and(|abort| abort.exit == Exit::Io);
+        let new = read();
+        theirs("theirs");
+        assert!(is_refused(&new));
+        let changed = read();
+        theirs("theirs again");
+        assert!(is_refused(&changed));
+        assert_eq!(files::read_text(&path).unwrap(), "theirs again");
+        let same = read();
+        same.write("ours").ok().unwrap();
+        same.write("ours again").ok().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(is_refused(&same) && !path.exists());
+    }
+}

@@ -174,7 +174,7 @@ impl<'a> Plan<'a> {
 
     fn carry_out(&self) -> Result<(), Abort> {
         let file = self.file;
-        // A file that starts ptc already has the backup of the first time. So has one whose servers have moved: a copy of
+        // A file that starts ptc already has the backup of the first time. So has one with servers that have moved: a copy of
         // what is left would replace the one that holds them.
         let was_installed = || Ok::<_, Abort>(!self.args.project && Moved::read(&file.path)?.is_some());
         let has_backup = file.backup().is_some() && (self.is_there || was_installed()?);
@@ -238,7 +238,7 @@ impl<'a> Plan<'a> {
             let (key, project) = (args.client.key(), if args.project { " --project" } else { "" });
             lines.push(format!("next: restart {label}; `ptc install {key}{project} --undo` takes it back"));
         }
-        Ok(lines.iter().try_for_each(|line| console::write_line(line))?)
+        lines.iter().try_for_each(|line| console::write_line(line))
     }
 
     /// The lists of the only enabled servers that `ptc` comes into.

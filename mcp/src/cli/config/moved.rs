@@ -213,7 +213,7 @@ impl Moved {
         }
     }
 
-    /// The records of other clients' files whose servers moved to the same configuration.
+    /// The records of the files of other clients, with servers that moved to the same configuration.
     fn others(&self) -> Result<Vec<Moved>, Abort> {
         let own = Moved::path(&self.client)?;
         let folder = own.parent().unwrap_or(Path::new("/"));

@@ -46,7 +46,8 @@ pub(super) fn undo(
     if let Some((moved, back)) = &back {
         back.write().inspect_err(|_| drop(file.write(&now)))?;
         Moved::forget(path)?;
-        let own: Vec<&str> = moved.own().keys().map(String::as_str).collect();
+        let is_back = |(name, entry): &(&String, &Value)| after.get(*name) == Some(*entry);
+        let own: Vec<&str> = moved.own().iter().filter(is_back).map(|(name, _)| name.as_str()).collect();
         if !own.is_empty() {
             console::write_line(&format!("{label} starts these itself again: {}", own.join(", ")))?;
         }

@@ -1,4 +1,4 @@
-//! `ptc install` beside other programs that write the same files, `--replace` of several clients, and what is said of it.
+//! `ptc install` and other programs that write the same files, `--replace` of several clients, and what is said of it.
 
 use super::setup::{Home, OURS};
 use ptc_tests::binary::run;
