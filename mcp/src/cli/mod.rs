@@ -193,8 +193,16 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Parses the command line, runs the command, and reports its error.
-pub fn main() -> ExitCode {
+impl Commands {
+    /// Whether its only result is what it writes to standard output.
+    fn is_lost_without_output(&self) -> bool {
+        matches!(self, Commands::Batch(args) if args.writes_answers())
+    }
+}
+
+/// Parses the command line, runs the command, and reports its error. `output_is_closed`: what is written to standard output
+/// is lost without an error.
+pub fn main(output_is_closed: bool) -> ExitCode {
     process::harden();
     let command = help::shaped(Cli::command());
     let words = match config::add::separated(&command, std::env::args_os().collect()) {
@@ -210,6 +218,9 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
     };
+    if output_is_closed && cli.command.is_lost_without_output() {
+        return failed(&Abort { exit: Exit::Io, message: "standard output is closed".to_owned() });
+    }
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(abort) => failed(&abort),

@@ -6,6 +6,16 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
+/// The entries below a key of a file, by name. In a list these are its objects with a name.
+pub fn entries_below(root: &Value, key: &str) -> Map<String, Value> {
+    let named = |item: &Value| Some((item.get("name")?.as_str()?.to_owned(), item.clone()));
+    match root.get(key) {
+        Some(Value::Object(entries)) => entries.clone(),
+        Some(Value::Array(items)) => items.iter().filter_map(named).collect(),
+        _ => Map::new(),
+    }
+}
+
 /// A JSON file, perhaps with comments and trailing commas.
 pub struct JsonFile {
     root: CstRootNode,
@@ -85,18 +95,11 @@ impl JsonFile {
         self.list(path).is_some_and(|list| list.elements().iter().any(|item| is_text(item, text)))
     }
 
-    /// The entries below a key, by name. In a list these are its objects with a name.
+    /// [`entries_below`] for a key of this file.
     pub fn entries(&self, key: &str) -> Map<String, Value> {
         // The syntax tree only knows the layout; values come from the JSON reader that all other files use.
-        let value = read_json(&self.root.to_string()).ok().and_then(|root| root.get(key).cloned());
-        match value {
-            Some(Value::Object(entries)) => entries,
-            Some(Value::Array(items)) => items
-                .into_iter()
-                .filter_map(|item| Some((item.get("name")?.as_str()?.to_owned(), item)))
-                .collect(),
-            _ => Map::new(),
-        }
+        let root = read_json(&self.root.to_string()).unwrap_or_default();
+        entries_below(&root, key)
     }
 
     /// True if the key has an object, or is absent.

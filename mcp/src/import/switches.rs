@@ -6,6 +6,7 @@ use super::convert::Converted;
 use super::hosts::{EntryDialect, Host, HostFolders};
 use super::source;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Lists of disabled servers, by host: the keys from the root of the file, and whether the list only applies to
@@ -116,6 +117,39 @@ impl Switches {
             ToolRule::Without(tools) => converted.entry.insert("tools".into(), json!({ "block": tools })),
         };
         None
+    }
+}
+
+/// The switches of single projects, which say nothing about other folders.
+pub struct ProjectSwitches {
+    of_user: Switches,
+    /// The working directory with all that counts there.
+    here: Option<(PathBuf, Switches)>,
+}
+
+impl ProjectSwitches {
+    /// Reads those of the working directory, and those that the user's files have for any project.
+    pub fn read(host: Host, places: &HostFolders, read: impl Fn(&Path) -> Option<String>) -> ProjectSwitches {
+        let here = places.project.clone().map(|project| (project, Switches::read(host, places, &read)));
+        ProjectSwitches { of_user: Switches::read(host, &places.of_user(), &read), here }
+    }
+
+    /// The projects in which a server of the user is switched off, each with the key that says so.
+    pub fn off(&self, name: &str) -> Vec<(String, String)> {
+        if self.of_user.off(name, false).is_some() {
+            return Vec::new();
+        }
+        let here = self.here.iter().filter_map(|(project, switches)| {
+            Some((project.display().to_string(), switches.off(name, false)?))
+        });
+        let projects =
+            self.of_user.roots.iter().filter_map(|root| root.get("projects")?.as_object()).flatten();
+        let elsewhere = projects.filter_map(|(project, part)| {
+            let part = Switches { host: self.of_user.host, roots: vec![part.clone()] };
+            Some((project.clone(), part.off(name, false)?))
+        });
+        let all: BTreeMap<String, String> = elsewhere.chain(here).collect();
+        all.into_iter().collect()
     }
 }
 

@@ -146,7 +146,8 @@ impl Runtime {
     /// had, and then go on. A call that may have been made is not made again, unless it changes nothing.
     ///
     /// # Errors
-    /// There is no such run; it is one of another language; it is under way.
+    /// There is no such run; it is one of another language; it is under way; a policy decided about its calls, and this
+    /// runtime has none.
     #[doc(hidden)]
     pub async fn resume(&self, run: &str, in_doubt: InDoubt) -> Result<Outcome, RecordingError> {
         let (scope, program, options) = self.resumable(run, in_doubt, RunOptions::default()).await?;
@@ -162,7 +163,7 @@ impl Runtime {
     /// progress and the end of the run.
     ///
     /// # Errors
-    /// There is no such run; it is one of another language; it is under way.
+    /// As for [`Runtime::resume`].
     #[doc(hidden)]
     pub async fn resume_for(
         &self,
@@ -227,6 +228,12 @@ impl Runtime {
         let header = recording.header();
         if header.language != Language::Lisp {
             return Err(RecordingError::new(format!("{run}: scripts do not go on")));
+        }
+        if header.under_policy && self.broker().policy().current().is_none() {
+            return Err(RecordingError::new(format!(
+                "{run}: a policy decided about its calls, and there is none now: give it with --policy, or a file that \
+                 allows everything"
+            )));
         }
         let script = Script::restoring(recording.clone());
         let scope = self.scope_of(&recording)?;

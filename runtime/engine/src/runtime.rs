@@ -163,6 +163,7 @@ impl Runtime {
             PolicyState { nodes, folder: config.state_folder.as_deref() },
             secrets.clone(),
         );
+        policy.set_servers(configured.fingerprints());
         let broker = broker
             .remembering(shapes)
             .under(policy, config.client.clone())
@@ -417,6 +418,8 @@ impl Runtime {
         if let Some(Err(error)) = unmatched {
             tracing::warn!("the edited configuration leaves rules of the policy without effect: {error}");
         }
+        // First, so that an answer about a server never counts for the one in its place.
+        self.inner.broker.policy().set_servers(configured.fingerprints());
         self.inner.broker.replace_upstreams(upstreams);
         let started = startup::start_all(starting, None);
         self.inner.starting.locked().lenient.extend(started.lenient);

@@ -63,6 +63,16 @@ fn a_malformed_line_is_answered_and_the_rest_goes_on() {
 }
 
 #[test]
+fn what_is_no_object_is_said_in_words_of_json_and_the_mark_of_utf_8_is_no_part_of_a_line() {
+    let input = format!("\u{feff}{}\"x\"\n\u{feff}\n5\n", batch_line(1, "1"));
+    let answers = batch(&[], &input);
+    assert_eq!((answers.len(), &answers[0]["value"]), (3, &json!("1")), "{answers:?}");
+    for answer in &answers[1..] {
+        assert_eq!(answer["message"], "the line is not a JSON object");
+    }
+}
+
+#[test]
 fn limits_are_flags() {
     for (flags, program, reason) in [
         (
@@ -178,6 +188,11 @@ fn answers_that_cannot_be_written_and_input_that_cannot_be_read_are_errors() {
     let (code, said) = with(program, "/dev/full");
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
+    let line = format!("\"$PTC\" batch < {program} >&-");
+    let mut shell = std::process::Command::new("sh");
+    let closed = shell.args(["-c", &line]).env("PTC", ptc_tests::binary::path()).output().unwrap();
+    assert_eq!(closed.status.code(), Some(4), "{closed:?}");
+    assert_eq!(String::from_utf8(closed.stderr).unwrap(), "error: standard output is closed\n");
     let (code, said) = with("/", "/dev/null");
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("cannot read standard input: Is a directory"), "{said}");

@@ -2,6 +2,7 @@
 
 mod allocator;
 mod collector;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -10,5 +11,5 @@ static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     ptc_base::memory::set_collector(collector::collect);
-    ptc_mcp::cli::main()
+    ptc_mcp::cli::main(streams::output_is_closed())
 }

@@ -16,9 +16,11 @@ mod relay;
 use super::OutputFormat;
 use super::boot::UpstreamFlags;
 use super::flags::limits::parser;
+use super::policy::flags::PolicyFlags;
+use clap::{Arg, Args};
 use client::Background;
 use protocol::{State, UpSettings};
-use ptc_base::files;
+use ptc_base::files::{self, FileLock};
 use ptc_calls::limits::Unit;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
@@ -32,20 +34,31 @@ use std::time::Duration;
 
 /// Arguments of `ptc up`, and of the process that it starts.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    mut_args(without_policy),
+    after_help = "Examples:
   ptc up
   ptc up --upstreams-config .mcp.json --idle 8h
   ptc status
 
 `call`, `eval`, `exec`, `tools` and `repl` then use its servers where their configuration is the same. A server keeps its
 state from one command to the next, and runs in the folder in which `ptc up` was called. Edits of the configuration are
-followed. Exit codes: 0 it runs, 2 configuration error, or it runs with other flags or files, 4 it cannot be started.")]
+followed. Exit codes: 0 it runs, 2 configuration error, or it runs with other flags, variables of flags or files, 4 it
+cannot be started."
+)]
 pub struct UpArgs {
     /// It ends when no command has used it for so long; 0 means never
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parser(Unit::Millis))]
     idle: u64,
     #[command(flatten)]
     upstreams: UpstreamFlags,
+}
+
+/// Hides a flag of the policy: commands decide about their own calls, and [`up`] refuses it.
+fn without_policy(arg: Arg) -> Arg {
+    let policy = PolicyFlags::augment_args(clap::Command::new("policy"));
+    let is_refused = policy.get_arguments().any(|refused| refused.get_id() == arg.get_id());
+    if is_refused { arg.hide(true) } else { arg }
 }
 
 /// Arguments of `ptc status`.
@@ -60,6 +73,9 @@ pub struct StatusArgs {
 /// The hidden command of the process.
 pub(super) const COMMAND: &str = "background";
 
+/// How long another command may take to start the process.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The last line that the process writes before it listens.
 const READY: &str = "ready";
 
@@ -73,6 +89,16 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
         )));
     }
     let words: Vec<OsString> = std::env::args_os().skip(1).skip_while(|word| word != "up").skip(1).collect();
+    let folder =
+        files::runtime_folder().ok_or_else(|| Abort::usage("no folder for the socket: HOME is not set"))?;
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{path}: {error}") }
+    };
+    files::private_folder(&folder).map_err(failed(&folder))?;
+    // Of several commands at once one starts the process, and the others find it.
+    let lock_file = folder.join("up.lock");
+    let starting = FileLock::wait(&lock_file, START_PATIENCE).map_err(failed(&lock_file))?;
     if let Some(background) = find()? {
         if background.is_of_this_version() {
             let (state, asked) = (&background.state, UpSettings::new(&words, &args.upstreams)?);
@@ -87,15 +113,19 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
         }
         background.stop()?;
     }
-    let folder =
-        files::runtime_folder().ok_or_else(|| Abort::usage("no folder for the socket: HOME is not set"))?;
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{path}: {error}") }
-    };
-    files::private_folder(&folder).map_err(failed(&folder))?;
+    start(&folder, words)?;
+    drop(starting);
+    let background = Background::find();
+    status_text(&background.and_then(|background| background.settled()))?;
+    console::write_line("next: ptc call SERVER/TOOL; `ptc down` ends it")?;
+    Ok(Exit::Ok)
+}
+
+/// Starts the process, and waits until it can be found.
+fn start(folder: &Path, words: Vec<OsString>) -> Result<(), Abort> {
     let log_file = folder.join("background.log");
-    let log = files::open_to_append(&log_file).map_err(failed(&log_file))?;
+    let log = files::open_to_append(&log_file)
+        .map_err(|error| Abort { exit: Exit::Io, message: format!("{}: {error}", log_file.display()) })?;
     // The process takes the same flags. It leaves the group of this one once its servers have started: until then Ctrl-C
     // ends both.
     let mut process = Command::new(std::env::current_exe()?);
@@ -108,12 +138,9 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
     if said.trim() != READY {
         let code = child.wait()?.code();
         let exit = if code == Some(Exit::Usage as i32) { Exit::Usage } else { Exit::Io };
-        return Err(Abort { exit, message: format!("it could not be started: {}", last_line(&folder)) });
+        return Err(Abort { exit, message: format!("it could not be started: {}", last_line(folder)) });
     }
-    let background = Background::find();
-    status_text(&background.and_then(|background| background.settled()))?;
-    console::write_line("next: ptc call SERVER/TOOL; `ptc down` ends it")?;
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// The running process.

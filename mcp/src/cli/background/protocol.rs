@@ -1,7 +1,10 @@
 //! The messages between the process that `ptc up` starts and the other `ptc` processes that use it: a line with the
 //! request, and a line with its answer.
 
+use super::UpArgs;
 use crate::cli::boot::UpstreamFlags;
+use crate::cli::flags::variables;
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -41,22 +44,30 @@ pub(super) struct State {
 /// What `ptc up` is asked to do.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct UpSettings {
-    /// Hash of the flags, which may hold secrets; `None` without flags.
+    /// Hash of the flags and of their variables, which may hold secrets; `None` without any.
     flags: Option<u64>,
     /// The configuration files.
     files: Vec<PathBuf>,
 }
 
 impl UpSettings {
-    /// Those of a command line with these flags.
+    /// Those of a command line with these flags, and of the environment.
     pub(super) fn new(words: &[OsString], flags: &UpstreamFlags) -> io::Result<UpSettings> {
+        let command = UpArgs::augment_args(clap::Command::new("up"));
+        // Files are compared by where they are.
+        let flag =
+            |arg: &clap::Arg| arg.get_long().filter(|flag| *flag != "upstreams-config").map(str::to_owned);
+        let named = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(flag);
+        let value = |flag: String| Some((variables::read(&flag, variables::text).ok()??, flag));
+        let variables: Vec<_> = named.filter_map(value).collect();
         let mut hasher = DefaultHasher::new();
-        words.hash(&mut hasher);
+        (words, &variables).hash(&mut hasher);
+        let has_flags = !words.is_empty() || !variables.is_empty();
         let files = flags.expected_files().into_iter().map(std::path::absolute).collect::<io::Result<_>>()?;
-        Ok(UpSettings { flags: (!words.is_empty()).then(|| hasher.finish()), files })
+        Ok(UpSettings { flags: has_flags.then(|| hasher.finish()), files })
     }
 
-    /// Whether these are what is asked for. Without flags it is the files alone.
+    /// Whether these are what is asked for. Without flags and variables it is the files alone.
     pub(super) fn has(&self, asked: &UpSettings) -> bool {
         self.files == asked.files && (asked.flags.is_none() || self.flags == asked.flags)
     }

@@ -68,6 +68,11 @@ impl FarmFlags {
     pub(super) fn is_given(&self) -> bool {
         self.farm.is_some()
     }
+
+    /// True if the answers are read from the database.
+    pub(super) fn collects(&self) -> bool {
+        self.collect
+    }
 }
 
 /// Does what the flags say.
@@ -97,7 +102,7 @@ async fn put(job: &FarmJob) -> Result<(), Abort> {
         let Some(text) = batch.into_bytes() else {
             return Err(Abort::usage(format!("a line is longer than {MAX_LINE_BYTES} bytes")));
         };
-        for (line, _) in lines::split_ends(&text).filter(|(line, _)| !line.trim_ascii().is_empty()) {
+        for line in lines::split_ends(&text).filter_map(|(line, _)| line::content(line)) {
             bytes += line.len();
             chunk.push(line.to_vec());
             if chunk.len() == CHUNK || bytes > CHUNK_BYTES {

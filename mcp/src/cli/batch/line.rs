@@ -20,12 +20,21 @@ struct BatchLine<'a> {
 /// A program and its context.
 pub(super) type Request<'a> = (Cow<'a, str>, Option<&'a str>);
 
+/// A line without the blanks around it, and without the mark of UTF-8 that some programs write at the beginning of a file;
+/// `None`: nothing is left.
+pub(super) fn content(line: &[u8]) -> Option<&[u8]> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line).trim_ascii();
+    (!line.is_empty()).then_some(line)
+}
+
 /// Reads the id of a line, and its program and context or the error message.
 pub(super) fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, String>) {
-    let is_object = line.trim_ascii_start().starts_with(b"{");
+    let line = content(line).unwrap_or_default();
+    if !line.starts_with(b"{") {
+        return (RawValue::NULL, Err("the line is not a JSON object".into()));
+    }
     let line: BatchLine<'_> = match serde_json::from_slice(line) {
-        Ok(line) if is_object => line,
-        Ok(_) => return (RawValue::NULL, Err("the line is not a JSON object".into())),
+        Ok(line) => line,
         Err(error) => return (RawValue::NULL, Err(format!("the line is not a JSON object: {error}"))),
     };
     let program = match line.program.map(RawValue::get) {

@@ -79,6 +79,13 @@ pub struct BatchArgs {
     programs: ProgramFlags,
 }
 
+impl BatchArgs {
+    /// True if answers go to standard output, and not to a database.
+    pub fn writes_answers(&self) -> bool {
+        !self.farm.is_given() || self.farm.collects()
+    }
+}
+
 /// Runs the command.
 pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     if args.farm.is_given() {
@@ -210,7 +217,7 @@ impl BatchRun<'_> {
             if !self.has_room() {
                 return Some(next);
             }
-            if !line.trim_ascii().is_empty() {
+            if let Some(line) = line::content(line) {
                 self.answer(line);
             }
             if self.answers.ready() >= ENOUGH_OUTPUT {

@@ -1,10 +1,12 @@
 //! The commands `ptc add` and `ptc remove`, which change one server of the configuration.
 
+use super::file::EditRight;
 use super::service::ServiceToAdd;
 use super::target::{Target, path_text, quoted};
 use crate::import::convert::set_working_folder;
 use crate::import::own::is_this_program;
 use clap::Command;
+use ptc_base::net::Url;
 use ptc_base::secrets::names;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
@@ -102,6 +104,12 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
                 quoted(&url)
             )));
         }
+        // What is filled in from the environment is read when the server starts.
+        if !url.contains("${")
+            && let Err(why) = Url::parse(&url)
+        {
+            return Err(Abort::usage(format!("{url} is no address: {why}; write https://host/path")));
+        }
         entry.insert("url".into(), url.into());
         pairs(&mut entry, "headers", &header, ':')?;
     } else if command.is_empty() {
@@ -119,14 +127,14 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
         // `ptc doctor` reports secrets that cannot be redacted.
         let _ = redact::secrets().register(secret);
     }
-    let target = Target::read(Target::path(to.as_deref())?, false)?;
+    let target = Target::read(&EditRight::wait()?, Target::find(to.as_deref())?, false)?;
     if target.entries().contains_key(&name) && !force {
-        let path = target.path.display();
+        let path = target.path().display();
         return Err(Abort::usage(format!("{path} has a server {name} already; --force replaces it")));
     }
     target.set(&name, entry)?;
     target.write()?;
-    console::write_line(&format!("added {name} to {}", target.path.display()))?;
+    console::write_line(&format!("added {name} to {}", target.path().display()))?;
     report.iter().try_for_each(|line| console::write_line(line))?;
     if !secrets.is_empty() {
         console::write_line("it holds a secret as it is; ${NAME} would keep that out of the file")?;
@@ -216,8 +224,8 @@ fn is_address(word: &str) -> bool {
 
 /// Runs `ptc remove`.
 pub fn remove(args: &RemoveArgs) -> Result<Exit, Abort> {
-    let target = Target::read(Target::path(args.from.as_deref())?, false)?;
-    let path = target.path.display();
+    let target = Target::read(&EditRight::wait()?, Target::find(args.from.as_deref())?, false)?;
+    let path = target.path().display();
     if !target.remove(&args.name) {
         let known: Vec<String> = target.entries().into_iter().map(|(name, _)| name).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

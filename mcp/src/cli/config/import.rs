@@ -1,6 +1,7 @@
 //! The command `ptc config import`, which copies MCP servers from the configuration of other programs, such as Claude
 //! or VS Code: its flags, and what it writes and reports. [`crate::import`] finds the servers.
 
+use super::file::EditRight;
 use super::target::Target;
 use crate::cli::OutputFormat;
 use crate::import::hosts::{Host, HostFolders};
@@ -43,7 +44,7 @@ pub(super) struct ImportArgs {
 /// Runs the command.
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
-    let mut target = Target::read(Target::path(args.to.as_deref())?, args.force)?;
+    let mut target = Target::read(&EditRight::wait()?, Target::find(args.to.as_deref())?, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may also be a source; when it is replaced, it must be read first.
     let import = Import::collect(&hosts, &places, target.entries(), source::text_of);
@@ -64,9 +65,9 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
         write(&mut target, &import)?;
         let kept =
             kept.map_or_else(String::new, |kept| format!("; what it replaces is in {}", kept.display()));
-        Ok(format!("written: {}{kept}", target.path.display()))
+        Ok(format!("written: {}{kept}", target.path().display()))
     };
-    let written = (outcome.is_ok() && !args.dry_run).then_some(target.path.as_path());
+    let written = (outcome.is_ok() && !args.dry_run).then_some(target.path());
     match args.output {
         OutputFormat::Json => console::write_json(&json_report(&import, written, args.dry_run))?,
         OutputFormat::Text => {

@@ -1,20 +1,20 @@
 //! The command `ptc install`, which adds `ptc` to the configuration of a client, moves the client's own servers to
 //! `ptc` on request, and undoes both.
 
-use super::client_text::{NAME, doubled, entries, entry, with, with_all, without, without_all, written};
-use super::moved::{Moved, MovedEntries, OwnServers, missing};
-use super::target::{BACKUP, Target, beside, twice, write_file};
+use super::client_text::{NAME, doubled, entries, entry, with, written};
+use super::file::{BACKUP, ConfigFile, EditRight, Links};
+use super::moved::{Moved, MovedEntries, OwnServers};
+use super::target::{Target, servers_in, twice};
+use super::undo::undo;
+use crate::import::edit::JsonFile;
 use crate::import::hosts::{Host, HostFile, HostFolders, Syntax};
-use crate::import::own::starts_ptc;
 use crate::import::source;
-use crate::import::switches::Switches;
+use crate::import::switches::{ProjectSwitches, Switches, only_lists};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ptc_base::files::{self, FileAccess, LinkRule};
+use ptc_base::files::FileAccess;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
-use serde_json::{Map, Value};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc install`.
@@ -31,17 +31,18 @@ changed; comments and everything else in it stay. With --project nothing is writ
 wherever links in it lead. So --replace does not go with it: commands of a project would run in every folder, and what
 a client has for one project stays there. For Goose, whose files are not written, it says what to write. --replace does
 not edit the files of Codex: `ptc config import --from codex` takes its servers. Exit codes: 0 written or there already,
-2 there is another entry, or the client's file cannot be changed, 4 not written.")]
+2 there is another entry, or the client's file cannot be changed, 4 not written, or another program wrote the file
+meanwhile.")]
 pub struct InstallArgs {
     /// The client
     #[arg(value_parser = clients())]
-    client: Host,
+    pub(super) client: Host,
     /// The file with the servers that ptc is to serve [default: the one that is used when no other is named]
     #[arg(long, value_name = "FILE")]
     upstreams_config: Option<PathBuf>,
     /// Write the file of the project in the working directory instead of the user's
     #[arg(long)]
-    project: bool,
+    pub(super) project: bool,
     /// Move the client's own servers into the configuration of ptc, so that no tool is there twice
     #[arg(long, conflicts_with = "undo")]
     replace: bool,
@@ -72,307 +73,187 @@ pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
     let path = file_of(args.client, &places, args.project)?;
     // The project may be a checkout of other people's work, so its links must not lead a write outside of it.
     let links = match &places.project {
-        Some(project) if args.project => LinkRule::Within(project),
-        _ => LinkRule::Follow,
+        Some(project) if args.project => Links::Within(project.clone()),
+        _ => Links::Anywhere,
     };
-    files::settle(&path, links).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
-    let file = ClientFile { path: &path, links };
-    let old = match files::read_text(&path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        // The file is no text. `undo` may still find a backup of it.
-        Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
-        Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
+    let right = EditRight::wait()?;
+    // The access rights of the file are the client's concern.
+    let file = ConfigFile::read(&right, path, links, FileAccess::Kept)?;
+    let old = match file.text() {
+        // `undo` may still find a backup of a file that is no text.
+        Err(_) if args.undo => Some(String::from("\0")),
+        old => old?,
     };
     if let Some(name) = old.as_deref().and_then(|old| doubled(args.client, old)) {
-        return Err(Abort::usage(format!("{}: {}", path.display(), twice(&name))));
+        return Err(Abort::usage(format!("{}: {}", file.path.display(), twice(&name))));
     }
-    if args.undo { undo(args, &file, old) } else { install(args, &file, old, &places) }
+    if args.undo {
+        return undo(args, &right, &file, old);
+    }
+    let plan = Plan::new(args, &right, &file, old.unwrap_or_default(), &places)?;
+    if !args.dry_run {
+        plan.carry_out()?;
+    }
+    plan.say()?;
+    Ok(Exit::Ok)
 }
 
-/// The client's configuration file, and the rule for links in its path.
-struct ClientFile<'a> {
-    path: &'a Path,
-    links: LinkRule<'a>,
+/// What `install` does to a client's file, and to the configuration of `ptc`.
+struct Plan<'a> {
+    args: &'a InstallArgs,
+    file: &'a ConfigFile,
+    /// The client's file before and after.
+    old: String,
+    new: String,
+    /// The entry as the file holds it.
+    entry: String,
+    /// The file has the entry already.
+    is_there: bool,
+    /// Why the client does not start `ptc`, although its file has the new text: a switch outside of the entry.
+    excluded: Option<String>,
+    /// The client's own servers.
+    own: OwnServers,
+    /// The configuration of `ptc`.
+    servers: PathBuf,
+    /// What moves there, for `--replace`.
+    moved: Option<(Target, MovedEntries)>,
 }
 
-impl ClientFile<'_> {
-    /// Writes the file with its present access rights, which are the client's concern.
-    fn write(&self, text: &str) -> Result<(), Abort> {
-        write_file(self.path, text, self.links, FileAccess::Kept)
-    }
-
-    /// Saves a copy of the file's content in the same folder, readable by its owner only. Replaces a link of
-    /// that name.
-    fn keep(&self, ending: &str, content: &[u8]) -> Result<PathBuf, Abort> {
-        let aside = beside(self.path, ending);
-        let failed = |error: std::io::Error| Abort {
-            exit: Exit::Io,
-            message: format!("{}: {error}", aside.display()),
+impl<'a> Plan<'a> {
+    fn new(
+        args: &'a InstallArgs,
+        right: &EditRight,
+        file: &'a ConfigFile,
+        old: String,
+        places: &HostFolders,
+    ) -> Result<Plan<'a>, Abort> {
+        let (path, client) = (&file.path, args.client);
+        let entry = entry(client, args.upstreams_config.as_deref())?;
+        let shown = written(client, &entry);
+        let is_there = entries(client, &old).is_ok_and(|entries| entries.get(NAME) == Some(&entry));
+        let new = with(client, &old, &entry).map_err(|error| {
+            Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
+        })?;
+        let read = |file: &Path| match file == path {
+            true => Some(new.clone()),
+            false => source::text_of(file).ok().flatten(),
         };
-        files::replace(&aside, content, LinkRule::Replace, FileAccess::Private).map_err(failed)?;
-        Ok(aside)
-    }
-
-    /// The backup that `install` made. A link is not followed, because it may lead to a foreign file.
-    fn backup(&self) -> Option<String> {
-        let path = beside(self.path, BACKUP);
-        let is_link = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
-        if is_link { None } else { files::read_text(&path).ok() }
-    }
-
-    fn remove_backup(&self) -> std::io::Result<()> {
-        std::fs::remove_file(beside(self.path, BACKUP))
-    }
-}
-
-fn install(
-    args: &InstallArgs,
-    file: &ClientFile<'_>,
-    old: Option<String>,
-    places: &HostFolders,
-) -> Result<Exit, Abort> {
-    let (path, client) = (file.path, args.client);
-    let entry = entry(client, args.upstreams_config.as_deref())?;
-    let shown = written(client, &entry);
-    let text = old.as_deref().unwrap_or_default();
-    let is_there = entries(client, text).is_ok_and(|entries| entries.get(NAME) == Some(&entry));
-    let new = with(client, text, &entry).map_err(|error| {
-        Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
-    })?;
-    let excluded = excluded(args, path, &new, places);
-    let mut target = Target::read(Target::path(args.upstreams_config.as_deref())?, false)?;
-    // What a client has for one project stays there: the user's servers of ptc run in every folder.
-    let places = if args.project { places.clone() } else { places.of_user() };
-    let own = OwnServers::find(client, path, &places, &target);
-    let (new, moved) = match args.replace {
-        true => {
-            if let Some(key) = &excluded {
-                return Err(Abort::usage(format!(
-                    "{key}: change that first, --replace would leave it without servers"
-                )));
-            }
-            let (new, moved) = own.move_to(&mut target, client, &new)?;
-            (new, Some(moved))
+        let excluded = Switches::read(client, places, read)
+            .off(NAME, args.project)
+            .map(|key| format!("{} leaves {NAME} out, by {key} in its settings", client.label()));
+        let of_projects = ProjectSwitches::read(client, places, read);
+        let servers = Target::find(args.upstreams_config.as_deref())?;
+        let target = args.replace.then(|| Target::read(right, servers.clone(), false)).transpose()?;
+        let there = target.as_ref().map_or_else(|| servers_in(&servers), |target| Ok(target.entries()))?;
+        // What a client has for one project stays there: the user's servers of ptc run in every folder.
+        let places = if args.project { places.clone() } else { places.of_user() };
+        let own = OwnServers::find(client, path, &places, there, &of_projects);
+        let mut plan =
+            Plan { entry: shown, args, file, old, new, is_there, excluded, own, servers, moved: None };
+        if let Some(target) = target {
+            plan.replace(target)?;
         }
-        false => (new, None),
-    };
-    if args.dry_run {
-        console::write_line(&format!("{} would get:\n{shown}", path.display()))?;
-        say_of_own(args, &own, &target)?;
-        return Ok(Exit::Ok);
-    }
-    // A file that starts ptc already has the backup of the first time. So has one whose servers have moved: a copy of
-    // what is left would replace the one that holds them.
-    let has_backup = file.backup().is_some() && (is_there || !args.project && Moved::read(path)?.is_some());
-    if let Some(old) = old.as_deref().filter(|_| !has_backup) {
-        file.keep(BACKUP, old.as_bytes())?;
-    }
-    let write = || if new == text { Ok(()) } else { file.write(&new) };
-    match moved {
-        None => write()?,
-        Some(moved) => write_both(path, &target, moved, write)?,
-    }
-    let does = match (&excluded, is_there) {
-        (Some(_), _) => "has ptc now, and does not start it",
-        (None, true) => "starts ptc already",
-        (None, false) => "will start ptc",
-    };
-    console::write_line(&format!("{} {does}: {}", client.label(), path.display()))?;
-    excluded.map_or(Ok(()), |key| console::write_line(&key))?;
-    say_of_own(args, &own, &target)?;
-    say_next(args, &target)
-}
-
-/// Says what is to be done next.
-fn say_next(args: &InstallArgs, target: &Target) -> Result<Exit, Abort> {
-    if args.upstreams_config.is_some() && !target.path.exists() {
-        console::write_line(&format!(
-            "{} is not there: ptc does not start until it is",
-            target.path.display()
-        ))?;
-    }
-    let project = if args.project { " --project" } else { "" };
-    console::write_line(&format!(
-        "next: restart {}; `ptc install {}{project} --undo` takes it back",
-        args.client.label(),
-        args.client.key()
-    ))?;
-    Ok(Exit::Ok)
-}
-
-/// Why the client does not start `ptc`, although its file has the new text: a switch outside of the entry.
-fn excluded(args: &InstallArgs, path: &Path, new: &str, places: &HostFolders) -> Option<String> {
-    let read = |file: &Path| match file == path {
-        true => Some(new.to_owned()),
-        false => source::text_of(file).ok().flatten(),
-    };
-    let key = Switches::read(args.client, places, read).off(NAME, args.project)?;
-    Some(format!("{} leaves {NAME} out, by {key} in its settings", args.client.label()))
-}
-
-/// Says what becomes of the client's own servers.
-fn say_of_own(args: &InstallArgs, own: &OwnServers, target: &Target) -> Result<(), Abort> {
-    let lines = match args.replace {
-        true => own.moves(args.client, &target.path, args.dry_run),
-        false => own.advice(args.client, args.project).into_iter().collect(),
-    };
-    lines.iter().try_for_each(|line| console::write_line(line))
-}
-
-/// Adds servers to the configuration of `ptc`, then changes the client's file with `write`. When that fails, the
-/// configuration is as before.
-fn write_both(
-    path: &Path,
-    target: &Target,
-    moved: MovedEntries,
-    write: impl Fn() -> Result<(), Abort>,
-) -> Result<(), Abort> {
-    let names: Vec<String> = moved.added.keys().cloned().collect();
-    let earlier = Moved::record(path, target, moved)?;
-    target
-        .write()
-        .and_then(|()| {
-            write().inspect_err(|_| {
-                // The first error is the one to report.
-                for name in &names {
-                    target.remove(name);
-                }
-                let _ = target.write();
-            })
-        })
-        .inspect_err(|_| {
-            let _ = earlier.map_or_else(|| Moved::forget(path), |earlier| earlier.write());
-        })
-}
-
-/// Takes the entry out of the client's file, and the servers that `--replace` moved out of the configuration of `ptc`.
-/// Both are computed before one is written, and no server leaves the configuration that the client has not got back.
-/// When the second write fails, the client's file is as before.
-fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Result<Exit, Abort> {
-    let (path, label) = (file.path, args.client.label());
-    // Nothing of a project is moved, and a project must not have anything removed.
-    let moved = if args.project { None } else { Moved::read(path)? };
-    let now = match now {
-        None if moved.is_some() => String::new(),
-        now => now.ok_or_else(|| no_entry(path))?,
-    };
-    let back = moved.as_ref().map(Moved::taken_back).transpose()?;
-    let Undone { text, is_backup, said } = undone(args.client, file, &now, moved.as_ref().map(Moved::own))?;
-    let after = entries(args.client, &text).unwrap_or_default();
-    let lost: Vec<String> =
-        moved.iter().flat_map(|moved| missing(moved.own(), &after)).map(|(name, _)| name).collect();
-    if !lost.is_empty() {
-        let (path, names) = (path.display(), lost.join(", "));
-        return Err(Abort::usage(format!("{path} cannot get {names} back; nothing is changed")));
-    }
-    file.write(&text)?;
-    if let (Some((target, names)), Some(moved)) = (back, &moved) {
-        if !names.is_empty() {
-            target.write().inspect_err(|_| drop(file.write(&now)))?;
+        if plan.new != plan.old {
+            file.must_be_writable()?;
         }
-        Moved::forget(path)?;
-        let own: Vec<&str> = moved.own().keys().map(String::as_str).collect();
-        if !own.is_empty() {
-            console::write_line(&format!("{label} starts these itself again: {}", own.join(", ")))?;
-        }
+        Ok(plan)
     }
-    if is_backup {
-        file.remove_backup()?;
-    }
-    console::write_line(&said)?;
-    Ok(Exit::Ok)
-}
 
-fn no_entry(path: &Path) -> Abort {
-    Abort::usage(format!("{} has no entry {NAME}", path.display()))
-}
-
-/// The client's file without `ptc`.
-struct Undone {
-    text: String,
-    /// It is the backup, which is not needed any more.
-    is_backup: bool,
-    /// What the user reads.
-    said: String,
-}
-
-/// The backup if the file has not changed since, or cannot be read any more. Otherwise the present text without the
-/// entry. Both with the servers that have `moved`.
-fn undone(
-    client: Host,
-    file: &ClientFile<'_>,
-    now: &str,
-    moved: Option<&Map<String, Value>>,
-) -> Result<Undone, Abort> {
-    let path = file.path;
-    let before = file.backup();
-    let there = match entries(client, now) {
-        Ok(there) => there,
-        Err(error) => return undone_unreadable(client, file, before, moved, &error),
-    };
-    let current = match there.get(NAME) {
-        None if moved.is_none() => return Err(no_entry(path)),
-        Some(current) if !starts_ptc(current, None) => {
-            let path = path.display();
+    /// Plans that the client's own servers move to `target`.
+    fn replace(&mut self, mut target: Target) -> Result<(), Abort> {
+        if let Some(key) = &self.excluded {
             return Err(Abort::usage(format!(
-                "the entry {NAME} of {path} starts something else; it is left as it is"
+                "{key}: change that first, --replace would leave it without servers"
             )));
         }
-        current => current,
-    };
-    let of_backup = before.as_deref().and_then(|before| entries(client, before).ok()).unwrap_or_default();
-    let lacking = missing(&of_backup, &there);
-    // Without a record the backup says what has moved.
-    let taken = moved.map_or(lacking.clone(), |moved| missing(moved, &there));
-    let is_in_backup = |(name, entry): (&String, &Value)| of_backup.get(name) == Some(entry);
-    let replaced = |before: &str| {
-        let text = current.map_or(Ok(before.to_owned()), |current| with(client, before, current))?;
-        if taken.is_empty() { Ok(text) } else { without_all(client, &text, &taken) }
-    };
-    let is_same =
-        |before: &String| taken.iter().all(is_in_backup) && replaced(before).is_ok_and(|text| text == now);
-    let mut said = format!("{} does not start ptc any more: {}", client.label(), path.display());
-    if let Some(text) = before.clone().filter(is_same) {
-        return Ok(Undone { text, is_backup: true, said });
+        let (new, moved) = self.own.move_to(&mut target, self.args.client, &self.new)?;
+        self.new = new;
+        self.moved = Some((target, moved));
+        Ok(())
     }
-    let mut text = without(client, now, current, before.as_deref()).map_err(Abort::usage)?;
-    match moved {
-        Some(_) => text = with_all(client, &text, &taken).map_err(Abort::usage)?,
-        None if !lacking.is_empty() => {
-            let names = lacking.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let backup = beside(path, BACKUP);
-            said += &format!("\n{} has servers that it lacks now: {names}", backup.display());
-        }
-        None => {}
-    }
-    Ok(Undone { text, is_backup: false, said })
-}
 
-/// For a file that cannot be read: its backup, if that is well.
-fn undone_unreadable(
-    client: Host,
-    file: &ClientFile<'_>,
-    before: Option<String>,
-    moved: Option<&Map<String, Value>>,
-    error: &str,
-) -> Result<Undone, Abort> {
-    let path = file.path;
-    let well = before.and_then(|before| Some((entries(client, &before).ok()?, before)));
-    let Some((there, mut text)) = well else {
-        return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
-    };
-    let taken = moved.map(|moved| missing(moved, &there)).unwrap_or_default();
-    if !taken.is_empty() {
-        text = with_all(client, &text, &taken).map_err(Abort::usage)?;
+    fn carry_out(&self) -> Result<(), Abort> {
+        let file = self.file;
+        // A file that starts ptc already has the backup of the first time. So has one with servers that have moved: a copy of
+        // what is left would replace the one that holds them.
+        let was_installed = || Ok::<_, Abort>(!self.args.project && Moved::read(&file.path)?.is_some());
+        let has_backup = file.backup().is_some() && (self.is_there || was_installed()?);
+        if !has_backup {
+            file.keep(BACKUP)?;
+        }
+        match &self.moved {
+            None => self.write(),
+            Some((target, moved)) => self.write_both(target, moved.clone()),
+        }
     }
-    let aside = file.keep(".ptc-unreadable", &files::read(path)?)?;
-    let said = format!(
-        "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
-        path.display(),
-        aside.display()
-    );
-    Ok(Undone { text, is_backup: true, said })
+
+    fn write(&self) -> Result<(), Abort> {
+        if self.new == self.old { Ok(()) } else { self.file.write(&self.new) }
+    }
+
+    /// Adds servers to the configuration of `ptc`, then changes the client's file. When that fails, the configuration is
+    /// as before.
+    fn write_both(&self, target: &Target, moved: MovedEntries) -> Result<(), Abort> {
+        let names: Vec<String> = moved.added.keys().cloned().collect();
+        let path = &self.file.path;
+        let earlier = Moved::record(path, target, moved)?;
+        target
+            .write()
+            .and_then(|()| {
+                self.write().inspect_err(|_| {
+                    // The first error is the one to report.
+                    for name in &names {
+                        target.remove(name);
+                    }
+                    let _ = target.write();
+                })
+            })
+            .inspect_err(|_| {
+                let _ = earlier.map_or_else(|| Moved::forget(path), |earlier| earlier.write());
+            })
+    }
+
+    /// Says what has been done, or would be.
+    fn say(&self) -> Result<(), Abort> {
+        let (args, label, path) = (self.args, self.args.client.label(), self.file.path.display());
+        let is_dry = args.dry_run;
+        let mut lines = vec![match (&self.excluded, self.is_there) {
+            (_, false) if is_dry => format!("{path} would get:\n{}", self.entry),
+            (Some(_), true) if is_dry => format!("{label} has ptc already, and does not start it: {path}"),
+            (Some(_), _) => format!("{label} has ptc now, and does not start it: {path}"),
+            (None, true) => format!("{label} starts ptc already: {path}"),
+            (None, false) => format!("{label} will start ptc: {path}"),
+        }];
+        lines.extend(self.excluded.clone());
+        let gets = if is_dry { "would get" } else { "has got" };
+        lines.extend(self.lists().iter().map(|list| format!("{list} there {gets} {NAME}, too")));
+        match args.replace {
+            true => lines.extend(self.own.moves(args.client, &self.servers, is_dry)),
+            false => lines.extend(self.own.advice(args.client, args.project)),
+        }
+        if args.upstreams_config.is_some() && !self.servers.exists() {
+            lines.push(format!("{} is not there: ptc does not start until it is", self.servers.display()));
+        }
+        if !is_dry {
+            let (key, project) = (args.client.key(), if args.project { " --project" } else { "" });
+            lines.push(format!("next: restart {label}; `ptc install {key}{project} --undo` takes it back"));
+        }
+        lines.iter().try_for_each(|line| console::write_line(line))
+    }
+
+    /// The lists of the only enabled servers that `ptc` comes into.
+    fn lists(&self) -> Vec<String> {
+        let (Ok(old), Ok(new)) = (JsonFile::read(&self.old), JsonFile::read(&self.new)) else {
+            return Vec::new();
+        };
+        let gets = |list: &&&[&str]| new.has_in_list(list, NAME) && !old.has_in_list(list, NAME);
+        only_lists(self.args.client)
+            .collect::<Vec<_>>()
+            .iter()
+            .filter(gets)
+            .map(|list| list.join("."))
+            .collect()
+    }
 }
 
 /// The client's file: an existing one, else one in an existing folder, else the first.

@@ -5,16 +5,19 @@
 //!
 //! - `import`: copies the servers of other hosts. [`add`]: adds or removes one server. [`install`]: adds
 //!   `ptc` to the configuration of a client.
-//! - `client_text`: the text of a client's file. `moved`: servers that a client has twice. `service`: a JSON service with an OpenAPI document.
-//! - `target`: the configuration file that servers are written into.
+//! - `undo`: takes `ptc` out again. `client_text`: the text of a client's file. `moved`: servers that a client has twice.
+//!   `service`: a JSON service with an OpenAPI document.
+//! - `target`: the configuration file that servers are written into. `file`: a file from reading to writing.
 
 pub mod add;
 mod client_text;
+mod file;
 mod import;
 pub mod install;
 mod moved;
 mod service;
 mod target;
+mod undo;
 
 use clap::Subcommand;
 use ptc_server::console;

@@ -39,7 +39,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ID may be its beginning. A server that uses the folder does the work, with its own servers and preludes.
 
 A run goes on where it was: calls that had an answer keep it. A call that was under way and may have changed something is
-not made again: the program gets {:ok false :reason :outcome_unknown}.
+not made again: the program gets {:ok false :reason :outcome_unknown}. A run whose calls a policy decided about needs
+--policy.
 
 Exit codes: 0 done, 1 the program failed, 2 there is no such run, 3 an upstream server did not start.")]
 pub struct RunsArgs {

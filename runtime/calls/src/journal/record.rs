@@ -67,6 +67,9 @@ pub struct Header {
     /// The scopes of that token.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub scopes: Vec<String>,
+    /// A policy decided about its calls.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub under_policy: bool,
     /// The servers that the program could call.
     pub servers: Vec<ServerRecord>,
     /// The texts that defined namespaces for it.

@@ -22,6 +22,7 @@ use ptc_base::sync::RwLocked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::any::Any;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,6 +43,8 @@ struct State {
     flows: FlowMarks,
     names: SessionNames,
     secrets: SecretRegistry,
+    /// What stands behind the name of each server: an answer about one is none about another that gets its name.
+    servers: RwLock<HashMap<Arc<str>, u64>>,
     /// Decisions by verdict.
     decided: [AtomicU64; 3],
 }
@@ -113,8 +116,19 @@ impl SharedPolicy {
         }
         let (policy, approvals) = (RwLock::new(policy), Approvals::new(approvals));
         let limits = LimitBook::new(state.nodes, state.folder.map(|folder| folder.join("limits")));
-        let (flows, names, decided) = Default::default();
-        SharedPolicy(Arc::new(State { policy, approvals, limits, flows, names, secrets, decided }))
+        let (flows, names, servers, decided) = Default::default();
+        SharedPolicy(Arc::new(State { policy, approvals, limits, flows, names, secrets, servers, decided }))
+    }
+
+    /// Sets the configured servers, each with a hash of what it is. Approvals of a server that is another one from now on
+    /// no longer count.
+    pub fn set_servers(&self, servers: HashMap<Arc<str>, u64>) {
+        *self.0.servers.write_locked() = servers;
+    }
+
+    fn binding(&self, call: &Subject<'_>, policy: &Policy) -> Binding {
+        let configured = self.0.servers.read_locked().get(call.server).copied();
+        Binding::new((call.server, configured), call.target, call.tool, call.arguments, policy.version)
     }
 
     /// The policy at this moment.
@@ -173,8 +187,7 @@ impl SharedPolicy {
             Verdict::Allow => self.counted((&policy, &plans), call, &arguments, run, ruling),
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
-                let binding =
-                    Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
+                let binding = self.binding(call, &policy);
                 let remembered = self.0.approvals.remembered().find(run, &binding, asks);
                 let reviewed = || review(run)?.take(&binding, call.arguments, asked_flow.as_deref());
                 match remembered.or_else(reviewed) {
@@ -210,7 +223,7 @@ impl SharedPolicy {
             "--in-doubt ask: the process ended while this call was under way, so it may have been made";
         let none = std::iter::empty::<(&str, &str)>();
         let policy = self.current().or_else(|| Policy::parse(none).ok().map(Arc::new))?;
-        let binding = Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
+        let binding = self.binding(call, &policy);
         let asks = AskRule { remember: Remember::Call, file: usize::MAX, rule: None };
         Some(AskedOf { ruling: PolicyRuling::new(Verdict::Ask, RULE.into()), policy, binding, asks })
     }
@@ -273,7 +286,7 @@ impl SharedPolicy {
                     let flows = self.planned_flows(&policy, catalog, run);
                     let rows = plan.calls.into_iter().map(|call| {
                         let flow = flows.iter().find(|(place, _)| *place == (call.line, call.column));
-                        row(&policy, call, catalog, run).with_flow(flow.map(|(_, finding)| finding))
+                        self.row(&policy, call, catalog, run).with_flow(flow.map(|(_, finding)| finding))
                     });
                     let rows = rows.collect();
                     let asker = run.asker().to_string();
@@ -321,38 +334,6 @@ fn review(run: &RunAccount) -> Option<&ProgramReview> {
     run.plan().review().get()?.downcast_ref()
 }
 
-/// What the policy says of a call in the text of a program.
-fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) -> PlannedRow {
-    let name = call.tool.as_deref().unwrap_or_default();
-    let listed = catalog.server(&call.server).and_then(|server| server.tools.as_ref()?.get(name).cloned());
-    let target = CallTarget::Tool(name.into());
-    let Some(tool) = listed else {
-        return PlannedRow { call, verdict: None, effect: "not known yet", binding: None, flow: None };
-    };
-    let (server, asker) = (&*call.server, run.asker());
-    let effect = policy.effect(server, &target, &tool).name();
-    let verdict = match &call.arguments {
-        Some(arguments) => {
-            let subject = Subject {
-                server,
-                target: &target,
-                tool: &tool,
-                arguments,
-                place: None,
-                origins: None,
-                asker,
-            };
-            Some(policy.ruling(&subject).verdict)
-        }
-        None => match policy.possible_rulings(server, &target, &tool, asker).as_slice() {
-            [only] => Some(only.verdict),
-            _ => None,
-        },
-    };
-    let binding = Binding::new(server, &target, &tool, "", policy.version).without_arguments();
-    PlannedRow { verdict, effect, binding: Some(binding), call, flow: None }
-}
-
 /// The stricter of two decisions about a call: by its rules, and by the flows into it.
 fn with_flow(ruling: PolicyRuling, asks: AskRule, finding: FlowFinding) -> (PolicyRuling, AskRule) {
     let FlowFinding { verdict, text, file, rule, before: _ } = finding;
@@ -377,6 +358,37 @@ impl PlannedRow {
 }
 
 impl SharedPolicy {
+    /// What the policy says of a call in the text of a program.
+    fn row(&self, policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) -> PlannedRow {
+        let name = call.tool.as_deref().unwrap_or_default();
+        let listed =
+            catalog.server(&call.server).and_then(|server| server.tools.as_ref()?.get(name).cloned());
+        let target = CallTarget::Tool(name.into());
+        let Some(tool) = listed else {
+            return PlannedRow { call, verdict: None, effect: "not known yet", binding: None, flow: None };
+        };
+        let (server, asker) = (&*call.server, run.asker());
+        let effect = policy.effect(server, &target, &tool).name();
+        let subject = |arguments| Subject {
+            server,
+            target: &target,
+            tool: &tool,
+            arguments,
+            place: None,
+            origins: None,
+            asker,
+        };
+        let verdict = match &call.arguments {
+            Some(arguments) => Some(policy.ruling(&subject(arguments)).verdict),
+            None => match policy.possible_rulings(server, &target, &tool, asker).as_slice() {
+                [only] => Some(only.verdict),
+                _ => None,
+            },
+        };
+        let binding = self.binding(&subject(""), policy).without_arguments();
+        PlannedRow { verdict, effect, binding: Some(binding), call, flow: None }
+    }
+
     /// What is said of the data flows into the calls of a program, by line and column.
     fn planned_flows(
         &self,

@@ -30,6 +30,7 @@ pub(crate) fn begun(
         begun_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
         owner: None,
         scopes: Vec::new(),
+        under_policy: false,
         servers,
         preludes: Vec::new(),
     }

@@ -46,6 +46,7 @@ impl ToolBroker {
                 source_name: script.source_name.to_owned(),
                 rendering: [(OUTPUT.to_owned(), script.output_bytes as u64)].into(),
                 owner: account.asker().token().map(str::to_owned),
+                under_policy: self.policy().current().is_some(),
                 ..header::begun(Language::Python, script.program, account.limits(), servers)
             };
             RunJournal::written(Some(recorder), None, header, None).map(Arc::new)

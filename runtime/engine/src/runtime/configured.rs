@@ -5,7 +5,7 @@ use ptc_base::secrets::SecretRegistry;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_upstream::Guardian;
 use ptc_upstream::config::{ServerEntry, Startup};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The entries in effect.
@@ -21,6 +21,11 @@ impl Configured {
         if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
             tasks::spawn(TaskOwner::Process, Guardian::keep(Arc::downgrade(guardian)));
         }
+    }
+
+    /// The servers, each with a hash of what it is.
+    pub(super) fn fingerprints(&self) -> HashMap<Arc<str>, u64> {
+        self.entries.iter().map(|(name, entry)| (name.clone(), entry.fingerprint())).collect()
     }
 
     /// Puts these servers in the place of those in effect. Gives the changes, and the new and changed entries.

@@ -98,7 +98,7 @@ impl ServerEntry {
     }
 
     /// A hash of all that decides how the server works: what its file says, how it is reached, and the variables of
-    /// the environment that its file names. Two processes with the same hash may share the server.
+    /// the environment that its file names, or all if it inherits them. Two processes with the same hash may share the server.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         (self.written, self.transport.descriptor().to_string()).hash(&mut hasher);

@@ -214,6 +214,9 @@ impl Config {
     }
 }
 
+/// Variables that a shell changes with each command: they say nothing about how a server works.
+const OF_A_SHELL: [&str; 4] = ["_", "OLDPWD", "PWD", "SHLVL"];
+
 /// Hash of all that the file says about an entry. Unlike the text, it holds no secrets.
 fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
@@ -222,10 +225,11 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
         ["tools", credentials::KEY].map(|key| root.get(key).map(Value::to_string).unwrap_or_default());
     let text = [entry.to_string(), shared.concat()].concat();
     text.hash(&mut hasher);
+    let inherits = entry.get("inheritEnv").and_then(Value::as_bool) == Some(true);
     // Wherever a name stands, the entry may mean the variable.
-    let mut variables: Vec<_> = std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| text.contains(name)))
-        .collect();
+    let decides = |name: &str| text.contains(name) || inherits && !OF_A_SHELL.contains(&name);
+    let mut variables: Vec<_> =
+        std::env::vars_os().filter(|(name, _)| name.to_str().map_or(inherits, decides)).collect();
     variables.sort_unstable();
     variables.hash(&mut hasher);
     hasher.finish()

@@ -20,6 +20,18 @@ fn a_folder_that_is_not_there_is_made() {
 }
 
 #[test]
+fn an_address_without_a_host_is_none() {
+    let home = Home::new();
+    for address in ["http://", "https://?x=1", "http://host:99999/mcp"] {
+        let refused = home.run(&["add", "a", address]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("{address} is no address: ")), "{refused:?}");
+    }
+    assert!(!home.path(OURS).exists());
+    home.ok(&["add", "a", "https://${HOST}/mcp"]);
+}
+
+#[test]
 fn a_file_of_yaml_is_named_as_one() {
     let home = Home::new();
     let before = "mcpServers:\n  a:\n    command: x\n";

@@ -172,6 +172,35 @@ fn the_socket_is_private_and_a_second_up_is_no_second_process() {
 }
 
 #[test]
+fn of_several_up_at_once_one_starts_the_process_and_all_find_it() {
+    let user = User::new();
+    let all = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..6).map(|_| scope.spawn(|| user.run(&["up"]))).collect();
+        started.into_iter().map(|up| up.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(all.iter().all(|up| up.code == Some(0)), "{all:?}");
+    assert_eq!(all.iter().filter(|up| up.stdout.contains("already")).count(), 5, "{all:?}");
+    assert_eq!(user.processes().len(), 1);
+}
+
+#[test]
+fn a_server_that_inherits_its_environment_is_shared_with_the_same_environment_alone() {
+    let user = User::new();
+    let args = [user.path("server.py"), user.path("processes")];
+    let entry = json!({ "command": "python3", "args": args, "inheritEnv": true });
+    fs::write(user.path("c.json"), json!({ "mcpServers": { "count": entry } }).to_string()).unwrap();
+    let with = |token: &str, words: &[&str]| {
+        let mut command = user.command(words);
+        command.env("SOME_TOKEN", token);
+        run(command, "").stdout
+    };
+    with("a", &["up"]);
+    for (token, counts) in [("a", "1\n"), ("b", "1\n"), ("a", "2\n")] {
+        assert_eq!(with(token, &["call", "count/count"]), counts, "{token}");
+    }
+}
+
+#[test]
 fn an_unused_process_ends_by_itself() {
     let user = User::new();
     user.ok(&["up", "--idle", "1ms"]);
@@ -194,6 +223,9 @@ fn flags_of_the_policy_are_refused_where_they_do_nothing() {
         assert_eq!(refused.code, Some(2), "{flag}: {}", refused.stderr);
         assert!(refused.stderr.contains(&format!("{flag} does nothing in `ptc up`")), "{}", refused.stderr);
     }
+    let help = user.ok(&["up", "--help"]);
+    assert!(help.contains("--handshake-timeout") && !help.contains("--policy"), "{help}");
+    assert!(!user.ok(&["man", "up"]).contains("policy"));
     let mut command = user.command(&["eval", "1"]);
     command.env("PTC_POLICY", "");
     let refused = run(command, "");
@@ -258,6 +290,10 @@ fn other_flags_and_files_are_not_taken_for_those_that_run() {
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains("with other flags or files: `ptc down` first"), "{refused:?}");
     }
+    let mut command = user.command(&["up"]);
+    command.env("PTC_HANDSHAKE_TIMEOUT", "1s");
+    let refused = run(command, "");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(user.ok(&["up"]).contains("already"));
     user.ok(&["down"]);
     for _ in 0..2 {

@@ -6,6 +6,7 @@ mod checkout;
 mod clients;
 mod errors;
 mod help;
+mod install;
 mod names;
 mod setup;
 mod typing;

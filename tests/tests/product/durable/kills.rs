@@ -235,9 +235,27 @@ fn a_read_that_was_under_way_is_in_doubt_when_its_tool_is_a_write_now() {
     let policy = world.file("policy.toml", &format!("{ALLOWED}[effects]\n\"count/put\" = \"read\"\n"));
     let program = "(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/put {:k 2}))";
     world.killed_with(&["--policy", &policy], program, "put 2");
-    let finished = world.resume(&world.id());
+    let finished = world.resume_with(&world.id(), &["--policy", &world.file("other.toml", ALLOWED)]);
     assert_eq!(finished.stdout, ":outcome_unknown\n", "{finished:?}");
     assert_eq!(world.calls(), "write 1\nput 2\n");
+}
+
+#[test]
+fn a_run_whose_calls_a_policy_decided_about_does_not_go_on_without_one() {
+    let world = World::new();
+    let text = format!("{ALLOWED}[[rule]]\ndo = \"ask\"\ntools = [\"count/put\"]\n");
+    let policy = world.file("policy.toml", &text);
+    let program = "[(:reason (tool/call 'count/write {:k 1})) (:reason (tool/call 'count/put {:k 2}))]";
+    world.killed_with(&["--policy", &policy], program, "write 1");
+    for _ in 0..2 {
+        let refused = world.resume(&world.id());
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+        assert!(refused.stderr.contains("--policy"), "{refused:?}");
+        assert_eq!(world.list()[0]["status"], "interrupted");
+    }
+    let finished = world.resume_with(&world.id(), &["--policy", &policy]);
+    assert_eq!(finished.stdout, "[:outcome_unknown :approval_unavailable]\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\n");
 }
 
 #[test]

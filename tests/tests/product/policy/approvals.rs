@@ -162,6 +162,34 @@ fn a_tool_that_is_withdrawn_while_a_question_waits_is_not_called() {
     }
 }
 
+#[test]
+fn an_approval_of_a_server_is_none_of_another_program_that_gets_its_name() {
+    for calls in [1, 2] {
+        let (policy, config) = (asks("call"), probe());
+        let flags = config.flags(&["--policy", policy.path(), "--config-reload", "watch"]);
+        let command = ptc(&[&["serve"][..], &flags].concat());
+        let mut server = Server::offering(command, json!({ "elicitation": {} }));
+        let call = "(:reason (tool/call 'probe/echo {:v 1}))";
+        server.begin_program(&format!("[{}]", call.repeat(calls)));
+        let request = next(&mut server);
+        // The same tools with the same texts.
+        let mut entry = probe_server(&[]);
+        entry["env"] = json!({ "WHO": "another" });
+        let servers = json!({ "probe": entry, "other": probe_server(&[]) });
+        std::fs::write(config.path(), json!({ "upstreams": servers }).to_string()).unwrap();
+        let other = "(:ok (tool/call {:server \"other\" :tool \"echo\" :args {:v 1}}))";
+        while text_of(&server.run(other)) != "true" {}
+        let result = json!({ "action": "accept", "content": { "decision": "approve" } });
+        server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+        for _ in 0..calls {
+            decide(&mut server, "deny");
+        }
+        let said = answer(&mut server);
+        assert!(said.starts_with("[:denied"), "{said}");
+        assert_eq!(server.end(), Some(0));
+    }
+}
+
 /// Makes calls until the server has read a policy that denies them.
 pub(super) fn until_denied(server: &mut Server) {
     loop {

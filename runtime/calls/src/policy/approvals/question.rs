@@ -49,6 +49,8 @@ pub(in crate::policy) struct AskRule {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Binding {
     server: Arc<str>,
+    /// A hash of what is configured under this name.
+    configured: Option<u64>,
     /// A tool; otherwise a list, a resource or a prompt.
     is_tool: bool,
     label: Arc<str>,
@@ -62,7 +64,7 @@ pub(crate) struct Binding {
 
 impl Binding {
     pub(crate) fn new(
-        server: &str,
+        (server, configured): (&str, Option<u64>),
         target: &CallTarget,
         tool: &UpstreamTool,
         arguments: &str,
@@ -71,6 +73,7 @@ impl Binding {
         let subject = target.subject().unwrap_or_default();
         Binding {
             server: server.into(),
+            configured,
             is_tool: matches!(target, CallTarget::Tool(_)),
             label: target.shared_label(),
             // The length keeps the two apart.

@@ -183,7 +183,7 @@ impl Journaled {
         let journal = match options.journal.take() {
             Some(journal) => {
                 if journal.is_collecting() {
-                    journal.begin(header(None, &catalog, environment, source, options, asker));
+                    journal.begin(header(None, lisp, &catalog, environment, source, options, asker));
                 }
                 journal
             }
@@ -195,7 +195,7 @@ impl Journaled {
                 let texts = environment.prelude().zip(durable).map(|(prelude, durable)| {
                     durable.share(prelude, || prelude.sources().map(|source| source.text.clone()).collect())
                 });
-                let mut header = header(recorder, &catalog, environment, source, options, asker);
+                let mut header = header(recorder, lisp, &catalog, environment, source, options, asker);
                 for (prelude, (digest, _)) in
                     header.preludes.iter_mut().zip(texts.iter().flat_map(|texts| texts.iter()))
                 {
@@ -240,6 +240,7 @@ impl Journaled {
 
 fn header(
     recorder: Option<&Recorder>,
+    lisp: &Lisp,
     catalog: &Catalog,
     environment: &CompileEnvironment,
     source: &str,
@@ -256,6 +257,7 @@ fn header(
         rendering: options.rendering(),
         owner: asker.and_then(|asker| asker.token.as_deref()).map(str::to_owned),
         scopes: asker.map(|asker| asker.scopes.to_vec()).unwrap_or_default(),
+        under_policy: lisp.broker.policy().current().is_some(),
         preludes: preludes
             .map(|(source, digest)| PreludeRecord {
                 name: source.name.clone(),
