@@ -55,7 +55,7 @@ async fn secrets_of_every_kind_are_sent_and_neither_shown_nor_set() {
         let told = value(&runtime, &call).await;
         assert!(told.contains(&format!("filter cannot have a member {name}")), "{told}");
     }
-    assert_eq!(server.got().len(), 2);
+    assert!(server.got().is_empty());
     runtime.shutdown().await;
 }
 
