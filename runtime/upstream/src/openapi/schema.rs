@@ -93,6 +93,9 @@ impl Direction {
     }
 }
 
+/// What a reference leads to; `None` if that is no schema with members.
+type Target = Option<Rc<Map<String, Value>>>;
+
 /// Builds one schema with its `$defs`.
 pub(super) struct SchemaBuilder<'d, 'a> {
     document: &'d OpenApiDocument<'a>,
@@ -105,7 +108,7 @@ pub(super) struct SchemaBuilder<'d, 'a> {
     /// Bytes that may still be read.
     left: Cell<usize>,
     /// What references lead to that were followed.
-    targets: RefCell<HashMap<String, Option<Rc<Map<String, Value>>>>>,
+    targets: RefCell<HashMap<String, Target>>,
 }
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
@@ -263,7 +266,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     }
 
     /// The schema that a reference leads to. Each is read once.
-    fn target(&self, reference: &str) -> Option<Rc<Map<String, Value>>> {
+    fn target(&self, reference: &str) -> Target {
         if let Some(known) = self.targets.borrow().get(reference) {
             return known.clone();
         }
