@@ -1,5 +1,7 @@
 //! `ptc install` and other programs that write the same files, `--replace` of several clients, and what is said of it.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use super::setup::{Home, OURS};
 use ptc_tests::binary::run;
 use serde_json::{Value, json};
