@@ -212,6 +212,7 @@ fn numbers_without_blanks_between_them_are_warned_of() {
         ("(str 2024-01-15)", "2024-01-15"),
         ("(+ 10-5 1)", "10-5"),
         ("[1.5-2.5]", "1.5-2.5"),
+        ("[1e5-3]", "1e5-3"),
         ("(- 3 2-1)", "2-1"),
     ] {
         let found = warnings(source);

@@ -105,7 +105,10 @@ fn parts_of_one_word(text: &SpanText<'_>) -> Option<String> {
 /// The hint for a number or a keyword with this symbol directly after it.
 fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
     let digits = |prefix: &str| second.strip_prefix(prefix).filter(|digits| !digits.is_empty());
-    let of_radix = |digits: &str, radix| i128::from_str_radix(digits, radix).ok();
+    let of_radix = |digits: &str, radix| {
+        let is_signed = digits.starts_with(['-', '+']);
+        i128::from_str_radix(digits, radix).ok().filter(|_| !is_signed)
+    };
     let sign = if first.starts_with('-') { -1 } else { 1 };
     let unsigned = first.trim_start_matches(['-', '+']);
     let decimal = |value: i128| format!("Integers are written in decimal digits: {}.", sign * value);

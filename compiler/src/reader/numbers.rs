@@ -61,16 +61,17 @@ impl<'a> Reader<'a, '_> {
     #[cold]
     #[inline(never)]
     fn note_numbers(&mut self, start: usize) {
-        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.');
+        let warnings = &mut self.findings.warnings;
+        // The numbers after the second were reported with it.
+        if warnings.len() >= MAX_WARNINGS || warnings.last().is_some_and(|last| last.span.end > start as u32)
+        {
+            return;
+        }
+        let is_part = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E');
         let (before, after) = self.source.split_at(start);
         let first = before.trim_end_matches(is_part).len();
         let last = self.source.len() - after.trim_start_matches(is_part).len();
         let (text, end) = (&self.source[first..last], last as u32);
-        let warnings = &mut self.findings.warnings;
-        // The numbers after the second were reported with it.
-        if warnings.len() >= MAX_WARNINGS || warnings.last().is_some_and(|last| last.span.end == end) {
-            return;
-        }
         let message = format!("{text} is read as several numbers");
         let hint = format!("Write a date as text: \"{text}\"; subtract with (- a b).");
         let span = Span::new(first as u32, end);

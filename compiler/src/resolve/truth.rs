@@ -32,7 +32,7 @@ impl<'a> Resolver<'a, '_> {
                 Some((Rest::Part, _)) => self.warn_always_true(form.span),
                 Some((Rest::Parameter, function)) => self.scopes.note_rest_test(function, form.span),
             },
-            (FormKind::List([.., last]), Kind::Logic(logic)) => {
+            (FormKind::List([head, .., last]), Kind::Logic(logic)) if self.is_logic(head) => {
                 // The operands before the last have been looked at.
                 if let Some(value) = logic.items.last() {
                     self.look_at_test(last, value);
@@ -41,6 +41,10 @@ impl<'a> Resolver<'a, '_> {
             _ if is_matches(value) => self.warn_always_true(form.span),
             _ => {}
         }
+    }
+
+    fn is_logic(&self, head: &Form<'a>) -> bool {
+        head.symbol().is_some_and(|name| matches!(self.names.text(name), "and" | "or"))
     }
 
     /// Warns if `not`, `nil?` or `some?` asks whether something is there that always is.

@@ -95,25 +95,26 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, Kind::Closure(function, captures)))
     }
 
-    /// Resolves one of `all` arities.
-    fn resolve_arity(&mut self, written: &ArityForm<'a>, all: &[ArityForm<'a>]) -> Result<Arity<'a>, Failed> {
+    /// The fixed parameters of an arity, and its rest.
+    fn split_parameters(
+        &self,
+        written: &ArityForm<'a>,
+    ) -> Result<(&'a [Form<'a>], Option<&'a Form<'a>>), Failed> {
         let ampersand = written
             .parameters
             .iter()
             .position(|form| form.symbol().is_some_and(|name| self.names.text(name) == "&"));
-        let (fixed, rest) = match ampersand {
-            None => (written.parameters, None),
-            Some(at) => match &written.parameters[at + 1..] {
-                [rest] => (&written.parameters[..at], Some(rest)),
-                _ => {
-                    return Err(invalid_form(
-                        written.span,
-                        "exactly one parameter must follow & in a parameter list",
-                    )
-                    .hint_boxed("For example (fn [a & more] …)."));
-                }
-            },
-        };
+        let Some(at) = ampersand else { return Ok((written.parameters, None)) };
+        match &written.parameters[at + 1..] {
+            [rest] => Ok((&written.parameters[..at], Some(rest))),
+            _ => Err(invalid_form(written.span, "exactly one parameter must follow & in a parameter list")
+                .hint_boxed("For example (fn [a & more] …).")),
+        }
+    }
+
+    /// Resolves one of `all` arities.
+    fn resolve_arity(&mut self, written: &ArityForm<'a>, all: &[ArityForm<'a>]) -> Result<Arity<'a>, Failed> {
+        let (fixed, rest) = self.split_parameters(written)?;
         if fixed.len() >= MAX_SLOTS / 2 {
             return Err(too_many_locals(written.span));
         }

@@ -104,7 +104,7 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
             let (state, asked) = (&background.state, UpSettings::new(&words, &args.upstreams)?);
             if !state.settings.has(&asked) {
                 return Err(Abort::usage(format!(
-                    "it runs already (process {}), with other flags or files: `ptc down` first",
+                    "it runs already (process {}), with other flags, variables of flags, or files: `ptc down` first",
                     state.process
                 )));
             }

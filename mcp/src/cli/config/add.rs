@@ -97,19 +97,7 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
         report = service.describe(&mut entry).await?;
         pairs(&mut entry, "headers", &header, ':')?;
     } else if let Some(url) = url {
-        if !is_address(&url) {
-            return Err(Abort::usage(format!(
-                "{url} is no address; a program comes after --: ptc add {} -- {}",
-                quoted(&name),
-                quoted(&url)
-            )));
-        }
-        // What is filled in from the environment is read when the server starts.
-        if !url.contains("${")
-            && let Err(why) = Url::parse(&url)
-        {
-            return Err(Abort::usage(format!("{url} is no address: {why}; write https://host/path")));
-        }
+        check_address(&name, &url)?;
         entry.insert("url".into(), url.into());
         pairs(&mut entry, "headers", &header, ':')?;
     } else if command.is_empty() {
@@ -141,6 +129,24 @@ pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
     }
     console::write_line(&format!("next: ptc tools {}{}", quoted(&name), target.flag()))?;
     Ok(Exit::Ok)
+}
+
+/// Refuses what is no address of a server.
+fn check_address(name: &str, url: &str) -> Result<(), Abort> {
+    if !is_address(url) {
+        return Err(Abort::usage(format!(
+            "{url} is no address; a program comes after --: ptc add {} -- {}",
+            quoted(name),
+            quoted(url)
+        )));
+    }
+    // What is filled in from the environment is read when the server starts.
+    if !url.contains("${")
+        && let Err(why) = Url::parse(url)
+    {
+        return Err(Abort::usage(format!("{url} is no address: {why}; write https://host/path")));
+    }
+    Ok(())
 }
 
 /// Adds the program that starts a server, with its variables and its folder.

@@ -220,8 +220,15 @@ impl Moved {
         let names = std::fs::read_dir(folder).map_err(|error| unwritten(folder, &error))?;
         let paths = names.filter_map(|name| Some(name.ok()?.path()));
         let is_record = |path: &PathBuf| *path != own && path.extension().is_some_and(|end| end == "json");
-        let records: Result<Vec<_>, Abort> = paths.filter(is_record).map(|path| Moved::load(&path)).collect();
-        Ok(records?.into_iter().flatten().filter(|other| other.target == self.target).collect())
+        // A damaged record of another client must not keep this one from being taken back.
+        let readable = |path: PathBuf| {
+            let loaded = Moved::load(&path);
+            loaded.unwrap_or_else(|why| {
+                tracing::warn!("{}: this record of another client is left out", why.message);
+                None
+            })
+        };
+        Ok(paths.filter(is_record).filter_map(readable).filter(|other| other.target == self.target).collect())
     }
 
     /// Records that these servers move to `target`, with those of an earlier time.

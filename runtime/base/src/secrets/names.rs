@@ -24,6 +24,9 @@ const SECRET: [&str; 13] = [
     "SIGNING",
 ];
 
+/// Words that have such a part and denote no secret, unless `I` follows (`AUTHORIZATION`).
+const OTHER_WORDS: [&str; 6] = ["AUTHOR", "KEYWORD", "KEYBOARD", "MONKEY", "TURKEY", "COOKIECUTTER"];
+
 /// Parts of names that denote an amount or a location instead.
 const MEASURES: [&str; 12] =
     ["MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT", "BUDGET", "FILE", "PATH", "DIR"];
@@ -75,7 +78,14 @@ pub fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let words = || upper.split(|c: char| !c.is_ascii_alphanumeric());
     let is_measure = words().any(|word| MEASURES.contains(&word) || word == "CWD");
-    let without_folder = upper.strip_suffix("CWD").unwrap_or(&upper);
+    let mut without_folder = upper.strip_suffix("CWD").unwrap_or(&upper).to_owned();
+    for word in OTHER_WORDS {
+        while let Some(at) = without_folder.find(word)
+            && !without_folder[at + word.len()..].starts_with('I')
+        {
+            without_folder.replace_range(at..at + word.len(), "");
+        }
+    }
     let is_named = SECRET.iter().any(|part| without_folder.contains(part))
         || words().any(|word| SECRET_WORDS.contains(&word));
     without_folder != "PWD" && !is_measure && is_named
@@ -88,7 +98,10 @@ fn is_secret_value(name: &str, value: &str) -> bool {
     is_secret(name) || (value.len() >= SHORTEST_WEAK && is_telling(value.as_bytes()) && is_weak())
 }
 
-/// The texts and numbers that stand under names of secrets in the value of this name, at any depth.
+/// Digits that a number under the name of a secret has at least: `tokens` may be an amount.
+const LONGEST_AMOUNT: usize = 6;
+
+/// The texts and long numbers that stand under names of secrets in the value of this name, at any depth.
 pub fn secrets_below<'v>(name: &str, value: &'v Value) -> Vec<&'v Value> {
     let (mut open, mut found) = (vec![(is_secret(name), value)], Vec::new());
     while let Some((is_below, value)) = open.pop() {
@@ -97,7 +110,10 @@ pub fn secrets_below<'v>(name: &str, value: &'v Value) -> Vec<&'v Value> {
                 open.extend(members.iter().map(|(name, value)| (is_below || is_secret(name), value)));
             }
             Value::Array(items) => open.extend(items.iter().map(|item| (is_below, item))),
-            Value::String(_) | Value::Number(_) if is_below => found.push(value),
+            Value::String(_) if is_below => found.push(value),
+            Value::Number(number) if is_below && number.to_string().len() >= LONGEST_AMOUNT => {
+                found.push(value)
+            }
             Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
         }
     }

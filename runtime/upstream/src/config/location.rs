@@ -22,6 +22,16 @@ pub(super) struct Document<'a> {
 pub(super) const NAME: &str = "name";
 
 impl Document<'_> {
+    /// Whether this number stands somewhere in the text, as it is written here.
+    pub(super) fn has_number(&self, number: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+        let mut found = self.text.match_indices(number);
+        found.any(|(at, _)| {
+            let (before, after) = (&self.text[..at], &self.text[at + number.len()..]);
+            !before.ends_with(is_part) && !after.starts_with(is_part)
+        })
+    }
+
     /// An error about the key at `path`, or about the deepest part of the path that exists. A part is a key
     /// of an object, or, in a list, the name of an item ([`NAME`]) or its index ([`at_index`]).
     pub(super) fn error(&self, path: &[&str], message: impl Into<String>) -> ConfigError {

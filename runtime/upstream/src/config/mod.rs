@@ -227,7 +227,10 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
     text.hash(&mut hasher);
     let inherits = entry.get("inheritEnv").and_then(Value::as_bool) == Some(true);
     // Wherever a name stands, the entry may mean the variable.
-    let decides = |name: &str| text.contains(name) || inherits && !OF_A_SHELL.contains(&name);
+    let decides = |name: &str| match OF_A_SHELL.contains(&name) {
+        true => text.contains(&format!("${{{name}")),
+        false => inherits || text.contains(name),
+    };
     let mut variables: Vec<_> =
         std::env::vars_os().filter(|(name, _)| name.to_str().map_or(inherits, decides)).collect();
     variables.sort_unstable();

@@ -189,11 +189,9 @@ impl Greeting<'_> {
             Err(UpstreamFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
                 return Discovery::Hopeless(UpstreamFault::Rpc(error));
             }
-            Err(
-                fault @ (UpstreamFault::Unavailable(_)
-                | UpstreamFault::Transient { .. }
-                | UpstreamFault::LoginRequired(_)),
-            ) => return Discovery::Hopeless(fault),
+            Err(fault @ (UpstreamFault::Unavailable(_) | UpstreamFault::LoginRequired(_))) => {
+                return Discovery::Hopeless(fault);
+            }
             Err(_) => return Discovery::Legacy,
         };
         // A different result comes from a server that answers every method.

@@ -12,6 +12,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How long one answer may take, while there is time for another question.
+const LONGEST_ANSWER: Duration = Duration::from_secs(60);
+
 /// How long before the end of the call the server is asked once more, at most.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -42,7 +45,7 @@ impl Schedule {
     /// How long the next answer may take. A lost one leaves time for another question.
     pub(super) fn patience(&self) -> Duration {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        if left > MARGIN * 10 { left / 2 } else { left }
+        if left > MARGIN * 10 { (left / 2).min(LONGEST_ANSWER) } else { left }
     }
 
     /// The task works, and its server advises this pause.

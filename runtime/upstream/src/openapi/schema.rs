@@ -21,6 +21,9 @@ const MOST_NAMES: usize = 1_000;
 /// Depth limit of `allOf` that is merged.
 const DEEPEST_ALL_OF: usize = 8;
 
+/// Most schemas that are looked into for `readOnly`. A member behind more of them stays required.
+const MOST_LOOKS: u32 = 20_000;
+
 /// Depth limit of nested schemas.
 const DEEPEST: usize = 32;
 
@@ -109,6 +112,8 @@ pub(super) struct SchemaBuilder<'d, 'a> {
     left: Cell<usize>,
     /// What references lead to that were followed.
     targets: RefCell<HashMap<String, Target>>,
+    /// How many schemas may still be looked into for the mark.
+    looks: Cell<u32>,
 }
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
@@ -122,6 +127,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             open: VecDeque::new(),
             left: MOST_READ.into(),
             targets: RefCell::default(),
+            looks: MOST_LOOKS.into(),
         }
     }
 
@@ -257,9 +263,11 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         depth: usize,
         holds: impl Fn(&Map<String, Value>) -> bool,
     ) -> bool {
-        if depth > DEEPEST_ALL_OF {
+        // Parts may refer to each other in many ways.
+        let Some(left) = self.looks.get().checked_sub(1).filter(|_| depth <= DEEPEST_ALL_OF) else {
             return false;
-        }
+        };
+        self.looks.set(left);
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.target(reference));
         let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
         target.is_some_and(|target| holds(&target)) || parts.filter_map(Value::as_object).any(holds)

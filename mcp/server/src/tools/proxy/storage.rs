@@ -129,17 +129,7 @@ impl ProxyStorage {
             return Ok(inline(&payload, toon));
         }
         let store = self.store.clone();
-        let write = move || -> Result<Stored, SpillError> {
-            let blocks = payload.blocks();
-            let (result, blocks) = match (toon, payload.value()) {
-                (Some(toon), _) => (store.keep(toon.as_bytes())?, None),
-                (None, PayloadValue::Json(json)) => (store.keep(json)?, blocks),
-                (None, PayloadValue::Text(text)) => (store.keep(blocks.unwrap_or(text.as_bytes()))?, None),
-                (None, PayloadValue::Nothing) => (store.keep(blocks.unwrap_or_default())?, None),
-            };
-            Ok(Stored { result, blocks: blocks.map(|blocks| store.keep(blocks)).transpose()? })
-        };
-        let written = tasks::blocking(TaskOwner::Run, move |_| write()).await;
+        let written = tasks::blocking(TaskOwner::Run, move |_| Stored::write(&store, &payload, toon)).await;
         let Stored { result, blocks } =
             written.ok_or("the result could not be kept")?.map_err(|error| error.to_string())?;
         if let Some(blocks) = &blocks {
@@ -159,6 +149,24 @@ struct Stored {
     result: Arc<Spilled>,
     /// The content blocks that stand beside structured content and say something else.
     blocks: Option<Arc<Spilled>>,
+}
+
+impl Stored {
+    fn write(store: &SpillStore, payload: &CallPayload, toon: Option<String>) -> Result<Stored, SpillError> {
+        let blocks = payload.blocks();
+        let (result, blocks) = match (toon, payload.value()) {
+            (Some(toon), _) => (store.keep(toon.as_bytes())?, None),
+            (None, PayloadValue::Json(json)) => (store.keep(json)?, blocks),
+            (None, PayloadValue::Text(text)) => (store.keep(blocks.unwrap_or(text.as_bytes()))?, None),
+            (None, PayloadValue::Nothing) => (store.keep(blocks.unwrap_or_default())?, None),
+        };
+        // The call was made, so its result counts without its blocks.
+        let blocks = blocks.and_then(|blocks| {
+            let kept = store.keep(blocks);
+            kept.inspect_err(|error| tracing::warn!(%error, "content blocks cannot be kept")).ok()
+        });
+        Ok(Stored { result, blocks })
+    }
 }
 
 /// The answer about a spilled result. `auto` is set when it was too large, with the threshold if there was

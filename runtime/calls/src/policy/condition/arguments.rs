@@ -48,14 +48,16 @@ pub(in crate::policy) type Values<T> = SmallVec<[T; 2]>;
 /// The values at a pointer.
 pub(in crate::policy) struct Found<'t, 'a> {
     pub(in crate::policy) values: Values<&'t Node<'a>>,
-    /// No object on the way has the next name in another case only. A server that tells cases apart reads such a name as
-    /// absent.
+    /// Servers that tell the cases of names apart, and servers that do not, both reach a value: no object on the way has
+    /// the next name in another case only, and no way that begins with another case is the only one that goes on.
     pub(in crate::policy) is_exact: bool,
     /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
     /// is no index; or it leads to an argument that is hidden. What a server reads there is not known.
     pub(in crate::policy) is_blocked: bool,
     /// A value on the way lacks the next segment.
     pub(in crate::policy) is_incomplete: bool,
+    /// A name on the way is in another case.
+    has_alike: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -72,10 +74,11 @@ impl<'a> Arguments<'a> {
     pub(in crate::policy) fn find(&self, pointer: &Pointer) -> Option<Found<'_, 'a>> {
         let values = Values::from_iter([&self.root]);
         let is_blocked = pointer.segments.first().is_some_and(|segment| self.hides(segment));
-        let mut found = Found { values, is_exact: true, is_blocked, is_incomplete: false };
+        let mut found = Found { values, is_exact: true, is_blocked, is_incomplete: false, has_alike: false };
         for segment in &pointer.segments {
             found.go_on(segment)?;
         }
+        found.is_exact &= !(found.has_alike && found.is_incomplete);
         Some(found)
     }
 }
@@ -146,6 +149,7 @@ impl<'t, 'a> Found<'t, 'a> {
                     for (name, value) in members {
                         if is_any || is_same_key(name, segment) {
                             is_spelled |= name == segment;
+                            self.has_alike |= !is_any && name != segment;
                             next.push(value);
                         }
                     }

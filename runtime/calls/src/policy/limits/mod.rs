@@ -155,13 +155,16 @@ impl Limit {
     fn amount(&self, arguments: &Arguments<'_>) -> Result<i128, String> {
         let Counted::Sum(pointer) = &self.counted else { return Ok(1) };
         let wrong = || format!("the argument at {} is no number", pointer.text());
-        let Found { values, is_exact, is_blocked, is_incomplete } =
+        let Found { values, is_exact, is_blocked, is_incomplete, .. } =
             arguments.find(pointer).ok_or_else(wrong)?;
         if is_blocked {
             return Err(format!("the way to the argument at {} has a value of another type", pointer.text()));
         }
-        if values.is_empty() || is_incomplete || !is_exact {
+        if values.is_empty() || is_incomplete {
             return Err(format!("the argument at {} is absent", pointer.text()));
+        }
+        if !is_exact {
+            return Err(format!("the argument at {} is written in another case", pointer.text()));
         }
         values.iter().try_fold(0_i128, |sum, value| {
             // A negative amount gives nothing back.

@@ -56,8 +56,10 @@ impl EntryReader<'_> {
         for (name, value) in variables {
             let text = match value {
                 Value::String(text) => text.clone(),
-                // The digits of other numbers are not those of the file: `1.10` would be `1.1`.
-                Value::Number(number) if number.is_f64() => {
+                // A number is read before it is written again: `1.10` would be `1.1`, `1e3` would be `1000.0`.
+                Value::Number(number)
+                    if number.is_f64() && !self.document.has_number(&number.to_string()) =>
+                {
                     let message = format!(
                         "upstream {}: env value of {name} must be a string; write the number in quotes",
                         self.server

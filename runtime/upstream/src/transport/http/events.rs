@@ -5,6 +5,7 @@ use super::super::pace::Pace;
 use bytes::Bytes;
 use ptc_base::net::{Body, NetError};
 use ptc_base::spill::{RawSpill, SpillStore};
+use serde::de::IgnoredAny;
 use std::time::Duration;
 
 /// Bytes of an oversized event that are retained to find its id.
@@ -289,6 +290,16 @@ impl EventStream {
         let EventParser { last_id, retry, .. } = before.parser;
         let parser = EventParser { next_id: last_id.clone(), last_id, retry, ..EventParser::default() };
         EventStream { body, parser, pace: before.pace }
+    }
+
+    /// The event whose blank line has not come at the end of a stream that does not go on, if its data is whole.
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
+        match self.parser.finish()? {
+            ServerSentEvent::Event { data, .. } => {
+                serde_json::from_slice::<IgnoredAny>(&data).is_ok().then_some(data)
+            }
+            ServerSentEvent::Spilled(_) | ServerSentEvent::TooLarge { .. } => None,
+        }
     }
 
     /// The next event; `None` at the end, where an event without its blank line is discarded: the server sends it again in

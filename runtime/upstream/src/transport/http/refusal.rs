@@ -68,12 +68,15 @@ impl HttpRefusal {
         self.answered == Some(id)
     }
 
-    /// The server no longer knows the session that the request named. By the specification it says so with 404, whatever
-    /// the body is. Many servers say so with 400 and a body that names no request, because they have not read it.
+    /// The server no longer knows the session that the request named. By the specification it says so with 404; many
+    /// servers say so with 400 and a text about the session. Mostly the body names no request, because they have not read
+    /// it. An answer to a request says nothing about the session, unless its text does.
     pub(super) fn is_lost_session(&self) -> bool {
+        let text = self.error.as_ref().map_or(self.text.as_str(), |error| &error.message);
+        let is_about_session = text.to_ascii_lowercase().contains("session");
         match self.status {
-            StatusCode::NOT_FOUND => true,
-            StatusCode::BAD_REQUEST => self.answered.is_none() && !self.text.is_empty(),
+            StatusCode::NOT_FOUND => self.answered.is_none() || is_about_session,
+            StatusCode::BAD_REQUEST => self.answered.is_none() && is_about_session,
             _ => false,
         }
     }
@@ -97,11 +100,12 @@ impl HttpRefusal {
         let status = self.status;
         let is_down = status.is_server_error()
             && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
-        // A token that could not be renewed now may be renewed later.
-        if is_down || status == StatusCode::TOO_MANY_REQUESTS || self.login.is_some() {
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        // A token that could not be renewed now may be renewed later. What answers the request is final.
+        if is_busy || (is_down && self.answered.is_none()) || self.login.is_some() {
             return UpstreamFault::Transient { why: self.words(), after: self.pause() };
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        if is_down || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return UpstreamFault::Unavailable(self.words());
         }
         let words = self.words();

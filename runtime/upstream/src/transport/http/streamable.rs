@@ -142,8 +142,9 @@ impl Streamable {
                     let is_lost = session.id.is_some() && !was_lost && refusal.is_lost_session();
                     if !is_lost || refusal.answers(id) {
                         if is_lost {
-                            // The next call needs it. A failure ends the connection.
-                            let _ = self.renew(session.generation).await;
+                            // The next call needs it. A failure ends the connection, and there is no time to wait for long.
+                            let left = request.deadline.saturating_duration_since(Instant::now());
+                            let _ = timeout(left / 2, self.renew(session.generation)).await;
                         }
                         return Err(self.refused(refusal));
                     }
@@ -240,7 +241,16 @@ impl Streamable {
                 Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
                     return Err(PostFailure::Fault(sink.too_large(bytes)));
                 }
-                Ok(None) => UpstreamFault::transient("the stream of events ended before the answer"),
+                Ok(None) => {
+                    let is_last = session.is_none() || stream.last_id().is_none();
+                    if is_last
+                        && let Some(data) = stream.rest()
+                        && let Some(answer) = self.take(data, id, session.as_ref())
+                    {
+                        return answer;
+                    }
+                    UpstreamFault::transient("the stream of events ended before the answer")
+                }
                 Err(error) if error.fault == NetFault::Reset => error.into(),
                 Err(error) => return Err(self.failed(&error)),
             };
