@@ -276,6 +276,10 @@ async fn an_event_that_was_cut_is_not_the_answer() {
                 let text = format!("id: {id}-1\nretry: 5\ndata:\n\n{}", cut(id));
                 Some(Reply::events().chunk(text).end())
             }
+            (Some("whole"), _) => {
+                let whole = event(&answer(&got.json()["id"]));
+                Some(Reply::events().chunk(whole.trim_end().to_owned() + "\n").end())
+            }
             (Some("fault"), _) => Some(Reply::events().chunk(cut(&got.json()["id"])).end()),
             (_, Some(from)) => {
                 let id: u64 = from.split('-').next().unwrap().parse().unwrap();
@@ -288,9 +292,10 @@ async fn an_event_that_was_cut_is_not_the_answer() {
     let remote = upstream(server.entry());
     let answer = call(&remote, "slow", json!({})).await.unwrap();
     assert!(answer["from"].as_str().unwrap().ends_with("-1"), "{answer}");
-    // Without the id of a complete event it cannot go on.
+    // Without the id of a complete event it cannot go on; an event that lacks its blank line only is taken.
     let fault = call(&remote, "fault", json!({})).await.unwrap_err();
     assert!(fault.to_string().contains("ended before the answer"), "{fault}");
+    assert!(call(&remote, "whole", json!({})).await.unwrap()["from"].is_null());
 }
 
 #[tokio::test]

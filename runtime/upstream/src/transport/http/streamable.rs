@@ -242,14 +242,12 @@ impl Streamable {
                     return Err(PostFailure::Fault(sink.too_large(bytes)));
                 }
                 Ok(None) => {
-                    let is_last = session.is_none() || stream.last_id().is_none();
-                    if is_last
-                        && let Some(data) = stream.rest()
-                        && let Some(answer) = self.take(data, id, session.as_ref())
-                    {
-                        return answer;
+                    let why = UpstreamFault::transient("the stream of events ended before the answer");
+                    if session.is_none() || stream.last_id().is_none() {
+                        let answer = stream.rest().and_then(|data| self.take(data, id, session.as_ref()));
+                        return answer.unwrap_or(Err(PostFailure::Broken(why)));
                     }
-                    UpstreamFault::transient("the stream of events ended before the answer")
+                    why
                 }
                 Err(error) if error.fault == NetFault::Reset => error.into(),
                 Err(error) => return Err(self.failed(&error)),
