@@ -13,6 +13,17 @@ fn is(server: &mut Server, code: &str, want: &str) {
     assert_eq!(run(server, code), format!("[Script executed successfully]\n{want}"), "{code}");
 }
 
+/// Sends a script of a session.
+fn step(server: &mut Server, session: &str, code: &str) -> String {
+    let arguments = json!({ "code": code, "session_id": session });
+    let answer = server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
+    text_of(&answer["result"])
+}
+
+fn session_of(text: &str) -> &str {
+    text.split("[session_id: ").nth(1).unwrap().trim_end().strip_suffix(']').unwrap()
+}
+
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn a_script_may_run_a_loop_of_its_own() {
@@ -79,6 +90,12 @@ fn exits_and_streams_are_those_of_an_interpreter() {
         "import sys\nsys.stdout.reconfigure(encoding='utf-8')\nsys.stdout.buffer.write('ä\\n'.encode())\nprint('b', file=sys.__stdout__)",
         "ä\nb\n",
     );
+    is(
+        &mut server,
+        "import io, sys\nw = io.TextIOWrapper(sys.stdout.buffer)\nprint('one', file=w)\nw.flush()\n\
+         v = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer))\nprint('two', file=v)",
+        "one\ntwo\n",
+    );
 }
 
 #[test]
@@ -91,15 +108,9 @@ fn a_script_with_a_return_has_the_names_of_its_module() {
          for i in range(3):\n    if i == 1:\n        print(n, i, floor(pi), 'n' in globals())\n        return",
         "2 1 3 True\n",
     );
-    let mut step = |session: &str, code: &str| {
-        let arguments = json!({ "code": code, "session_id": session });
-        let answer =
-            server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
-        text_of(&answer["result"])
-    };
-    let text = step("new", "x = 1\ndef double(): return 2 * x\nif x: return");
-    let id = text.split("[session_id: ").nth(1).unwrap().trim_end().strip_suffix(']').unwrap();
-    let text = step(id, "x += 1\nprint(x, double())");
+    let text = step(&mut server, "new", "x = 1\ndef double(): return 2 * x\nif x: return");
+    let id = session_of(&text);
+    let text = step(&mut server, id, "x += 1\nprint(x, double())");
     assert!(text.starts_with("[Script executed successfully]\n2 4\n"), "{text}");
 }
 
@@ -118,6 +129,62 @@ fn a_script_finds_the_tasks_that_it_has_made() {
     ] {
         is(&mut server, &format!("{start}{rest}"), "3\n");
     }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_script_finds_itself_and_others_do_not() {
+    let mut server = server(&["--python-timeout", "20s"]);
+    let start = "import asyncio\nasync def work(n):\n    await asyncio.sleep(0.001)\n    return n\n\
+        made = [asyncio.create_task(work(n)) for n in range(3)]\nawait asyncio.sleep(0)\n";
+    for rest in [
+        "tasks = asyncio.all_tasks()\ntasks.remove(asyncio.current_task())\nprint(len(await asyncio.gather(*tasks)))",
+        "loop = asyncio.get_running_loop()\ntasks = asyncio.all_tasks(loop)\ntasks.remove(asyncio.current_task())\nprint(len(await asyncio.gather(*tasks)))",
+        "assert asyncio.current_task() in asyncio.all_tasks()\nprint(len(await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))))",
+        "for task in asyncio.all_tasks():\n    if task is not asyncio.current_task(): task.cancel()\nprint(len(await asyncio.gather(*made, return_exceptions=True)))",
+        "async def end():\n    others = asyncio.all_tasks() - {asyncio.current_task()}\n    for task in others: task.cancel()\n    return len(others)\nprint(await asyncio.create_task(end()))",
+        "try:\n    asyncio.get_event_loop().run_until_complete(asyncio.gather(*asyncio.all_tasks()))\nexcept RuntimeError as error:\n    assert 'cannot wait for itself' in str(error)\nprint(len(await asyncio.gather(*made)))",
+    ] {
+        let text = run(&mut server, &format!("{start}{rest}"));
+        assert!(text.starts_with("[Script executed successfully]\n3\n"), "{rest}: {text}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn a_script_that_another_task_ends_cleans_up_and_does_not_go_on() {
+    let mut server = server(&["--sessions", "--python-timeout", "20s"]);
+    let start = "import asyncio, sys\nasync def end():\n    await asyncio.sleep(0.001)\n    END\n\
+        async def late():\n    try:\n        await asyncio.sleep(9)\n    finally:\n        sys.exit(4)\n";
+    let rest = "other = asyncio.create_task(late())\ntry:\n    await asyncio.gather(end(), asyncio.sleep(0.2))\n    print('went on')\n\
+        finally:\n    print(await mcp__counter__text(text='released'))\nprint('woke', await mcp__counter__text(text='up'))";
+    for (end, want) in [
+        ("exit()", "[Script executed successfully]\nreleased\n"),
+        (
+            "sys.exit(3)",
+            "[Script execution failed]\nSystemExit: 3\n\n[Output before the failure]\nreleased\n",
+        ),
+        ("raise KeyboardInterrupt", "[Script execution failed]\n"),
+        ("asyncio.get_running_loop().stop()", "[Script execution failed]\n"),
+    ] {
+        let code = format!("{}{rest}", start.replace("END", end));
+        let first = step(&mut server, "new", &code);
+        assert!(first.starts_with(want) && first.contains("released\n"), "{end}: {first}");
+        assert!(!first.contains("woke") && !first.contains("went on"), "{end}: {first}");
+        let second = step(
+            &mut server,
+            session_of(&first),
+            "print(len(asyncio.all_tasks(asyncio.get_event_loop())))\nawait asyncio.sleep(0.3)\nprint('second', other.done())",
+        );
+        assert!(second.starts_with("[Script executed successfully]\n0\nsecond True\n"), "{end}: {second}");
+        assert!(!second.contains("woke") && !second.contains("released"), "{end}: {second}");
+    }
+    // A task that exits while the script ends does not leave the others.
+    let code = "import asyncio\nasync def ends():\n    exit()\nasync def works():\n    await asyncio.sleep(0.01)\n    print('woke')\n\
+        tasks = [asyncio.create_task(each()) for each in (works, ends)]";
+    let first = step(&mut server, "new", &format!("{code}\nawait asyncio.sleep(0, print('first'))"));
+    let second = step(&mut server, session_of(&first), "await asyncio.sleep(0.1)\nprint('second')");
+    assert!(second.starts_with("[Script executed successfully]\nsecond\n"), "{first}{second}");
 }
 
 #[test]

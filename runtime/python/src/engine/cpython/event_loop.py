@@ -8,6 +8,9 @@ class ScriptLoop(asyncio.SelectorEventLoop):
 
     loops = weakref.WeakSet()
 
+    # Most times that tasks of a script that ends may exit, stop the loop, or make others.
+    ROUNDS = 1000
+
     def __init__(self, _=None):
         super().__init__(selectors.PollSelector())
         self.loops.add(self)
@@ -39,6 +42,9 @@ class ScriptLoop(asyncio.SelectorEventLoop):
         if not self.is_running():
             with outer_set_aside():
                 return super().run_until_complete(future)
+        # The task that asks goes on only afterwards, so a gathering of it and of others would never be done.
+        if asyncio.current_task(self) in getattr(future, "_children", ()):
+            raise RuntimeError("a task cannot wait for itself: leave out asyncio.current_task()")
         with outer_set_aside():
             future = asyncio.ensure_future(future, loop=self)
             self.turn(future.done)
@@ -62,12 +68,20 @@ class ScriptLoop(asyncio.SelectorEventLoop):
             self._ready.extendleft([nothing] * (counted - len(self._ready)))
 
     def cancel_left(self):
-        """Cancels its tasks, runs them to their end, and remembers what they were."""
-        if tasks := asyncio.all_tasks(self):
-            remember(tasks)
-            for task in tasks:
+        """Cancels its tasks, runs them to their end, and remembers what they were. None may go on in a later script, so
+        this does not end with an exit or a stop that one of them asks for, and takes tasks that they make meanwhile."""
+        cancelled = set()
+        for _ in range(self.ROUNDS):
+            tasks = Hidden.all_tasks(self)
+            if not tasks:
+                break
+            new = tasks - cancelled
+            remember(new - set(Hidden.tasks))
+            for task in new:
                 task.cancel()
-            self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            cancelled |= new
+            with contextlib.suppress(BaseException):
+                self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 class MainLoop(ScriptLoop):
@@ -82,29 +96,53 @@ class MainLoop(ScriptLoop):
         if code.co_flags & inspect.CO_COROUTINE:
             task = self.create_task(result)
             Hidden.tasks.add(task)
-            self.run_until_complete(task)
+            try:
+                self.run_until_complete(task)
+            finally:
+                # Another task has ended the loop. As with `asyncio.run`, all clean up.
+                if not task.done():
+                    self.cancel_left()
 
     def end_script(self, keep):
         """Ends what it has left. A retained namespace may have generators that go on."""
         # One turn, in which a stop of this script takes effect.
         self.stop()
-        self.run_forever()
+        # An exit that comes now comes too late.
+        with contextlib.suppress(BaseException):
+            self.run_forever()
         for loop in list(self.loops):
             if not loop.is_closed():
                 loop.cancel_left()
                 if not keep:
-                    loop.run_until_complete(loop.shutdown_asyncgens())
+                    with contextlib.suppress(BaseException):
+                        loop.run_until_complete(loop.shutdown_asyncgens())
 
 
 class Hidden:
-    """Tasks that a script does not find among all tasks: itself, and those that wait for an inner run of their loop. Whoever
-    waits for all tasks would wait for itself."""
+    """Tasks that others do not find among all tasks: the script, and those that wait for an inner run of their loop.
+    Whoever waits for all tasks would wait for itself."""
 
     tasks, all_tasks = weakref.WeakSet(), asyncio.all_tasks
 
 
 def seen_tasks(loop=None):
-    return Hidden.all_tasks(loop) - set(Hidden.tasks)
+    """All tasks. Code that gives the loop may be about to run it until they are done, and the task of the script, which
+    would be one of them, cannot be told from code outside of tasks. Without a loop it is a task that asks."""
+    seen = FoundTasks(Hidden.all_tasks(loop).difference(Hidden.tasks))
+    if loop is None:
+        seen.add(asyncio.current_task())
+        seen.discard(None)
+    return seen
+
+
+class FoundTasks(set):
+    """Tasks from which the one that asks may be removed, also where it was left out."""
+
+    def remove(self, task):
+        if task in Hidden.tasks:
+            self.discard(task)
+        else:
+            super().remove(task)
 
 
 @contextlib.contextmanager

@@ -14,8 +14,15 @@ class Output(io.TextIOBase):
     line_buffering, write_through = True, False
 
     def __init__(self, name, word, limit):
-        self.name, self.word, self.limit, self.buffer = name, word, limit, OutputBytes(self)
+        self.name, self.word, self.limit = name, word, limit
+        # Whether the script may have put a stream of its own over the bytes.
+        self.bytes_stream, self.is_shared = OutputBytes(self), False
         self.bytes, self.cut, self.parts, self.sent, self.told, self.times, self.last = 0, False, [], 0, 0, 0, 0.0
+
+    @property
+    def buffer(self):
+        self.is_shared = True
+        return self.bytes_stream
 
     def write(self, text):
         if not isinstance(text, str):
@@ -94,14 +101,27 @@ class OutputBytes(io.BufferedIOBase):
         return self.output.fileno()
 
 
-def end_outputs(outputs):
-    """Tells what is left, also in a stream that the script has put over one of these."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
+def streams_over(stream):
+    """Streams that write to this one, directly or through others. The outermost are first."""
+    found = [stream]
+    for inner in found:
+        outer = gc.get_referrers(inner)
+        found += [each for each in outer if isinstance(each, (io.TextIOWrapper, io.BufferedWriter)) and each not in found]
+    return found[:0:-1]
+
+
+def flush_all(streams):
+    for stream in streams:
+        # One of the script's may be closed, or fail.
+        with contextlib.suppress(Exception):
             stream.flush()
-        except Exception:
-            # A stream of the script that is closed, or that fails.
-            pass
+
+
+def end_outputs(outputs):
+    """Tells what is left, also in streams that the script has put over these."""
+    flush_all([sys.stdout, sys.stderr])
     for each in outputs:
-        each.buffer.finish()
+        if each.is_shared:
+            flush_all(streams_over(each.bytes_stream))
+        each.bytes_stream.finish()
         each.tell()

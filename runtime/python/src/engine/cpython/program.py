@@ -18,6 +18,7 @@ import contextlib
 import difflib
 import errno
 import functools
+import gc
 import inspect
 import io
 import itertools
@@ -125,10 +126,20 @@ def no_attribute(self, _):
 
 Call.__getattr__ = no_attribute
 
-for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains__ __bool__ __int__ __float__ __index__ __call__
+for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains__ __int__ __float__ __index__ __call__
     __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __mod__ __lt__ __le__ __gt__ __ge__
     __reversed__ __enter__ __format__ __or__ __and__""".split():
     setattr(Call, _name, not_awaited)
+
+
+def truth(self):
+    # What prints a task asks whether it has a coroutine.
+    if sys._getframe(1).f_globals.get("__name__") == "asyncio.base_tasks":
+        return True
+    return not_awaited(self)
+
+
+Call.__bool__ = truth
 
 
 def takes_keep(name, params, named):
