@@ -67,7 +67,7 @@ class Output(io.TextIOBase):
         return self.buffer
 
     def fileno(self):
-        raise OSError("scripts have no files; use print()")
+        raise io.UnsupportedOperation("scripts have no files; use print()")
 
 
 class OutputBytes(io.BufferedIOBase):
