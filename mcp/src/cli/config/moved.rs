@@ -213,22 +213,23 @@ impl Moved {
         }
     }
 
-    /// The records of the files of other clients, with servers that moved to the same configuration.
-    fn others(&self) -> Result<Vec<Moved>, Abort> {
+    /// The records of the files of other clients, with servers that moved to the same configuration, and a record that
+    /// cannot be read.
+    fn others(&self) -> Result<(Vec<Moved>, Option<PathBuf>), Abort> {
         let own = Moved::path(&self.client)?;
         let folder = own.parent().unwrap_or(Path::new("/"));
         let names = std::fs::read_dir(folder).map_err(|error| unwritten(folder, &error))?;
         let paths = names.filter_map(|name| Some(name.ok()?.path()));
         let is_record = |path: &PathBuf| *path != own && path.extension().is_some_and(|end| end == "json");
-        // A damaged record of another client must not keep this one from being taken back.
-        let readable = |path: PathBuf| {
-            let loaded = Moved::load(&path);
-            loaded.unwrap_or_else(|why| {
-                tracing::warn!("{}: this record of another client is left out", why.message);
-                None
-            })
-        };
-        Ok(paths.filter(is_record).filter_map(readable).filter(|other| other.target == self.target).collect())
+        let (mut others, mut unread) = (Vec::new(), None);
+        for path in paths.filter(is_record) {
+            match Moved::load(&path) {
+                Ok(Some(other)) if other.target == self.target => others.push(other),
+                Ok(_) => {}
+                Err(_) => unread = Some(path),
+            }
+        }
+        Ok((others, unread))
     }
 
     /// Records that these servers move to `target`, with those of an earlier time.
@@ -274,7 +275,9 @@ impl Moved {
         after: &Map<String, Value>,
     ) -> Result<TakenBack, Abort> {
         let target = Target::read(right, self.target.clone(), false)?;
-        let (now, mut heirs) = (target.entries(), self.others()?);
+        let now = target.entries();
+        let (mut heirs, unread) = self.others()?;
+        let mut doubtful = Vec::new();
         let mut stay: Vec<String> =
             self.entries.kept.iter().filter(|name| now.contains_key(*name)).cloned().collect();
         let (mut inherited, mut is_changed) = (BTreeMap::new(), false);
@@ -288,12 +291,15 @@ impl Moved {
             {
                 heir.entries.added.insert(ours.clone(), entry.clone());
                 inherited.insert(ours.clone(), heir.client.clone());
+            } else if unread.is_some() {
+                doubtful.push(ours.clone());
             } else {
                 is_changed |= target.remove(ours);
             }
         }
+        let doubtful = unread.filter(|_| !doubtful.is_empty()).map(|record| (record, doubtful));
         heirs.retain(|heir| inherited.values().any(|client| *client == heir.client));
-        Ok(TakenBack { target, is_changed, stay, inherited, heirs })
+        Ok(TakenBack { target, is_changed, stay, inherited, doubtful, heirs })
     }
 
     /// The record's file, named after a digest of the client's file.
@@ -313,6 +319,8 @@ pub(super) struct TakenBack {
     stay: Vec<String>,
     /// Those that another client relies on, with its file.
     inherited: BTreeMap<String, PathBuf>,
+    /// Those that another client may rely on, as its record cannot be read.
+    doubtful: Option<(PathBuf, Vec<String>)>,
     /// The records of those clients, which hold these servers now.
     heirs: Vec<Moved>,
 }
@@ -338,6 +346,12 @@ impl TakenBack {
             .iter()
             .map(|(name, heir)| format!("{target} keeps {name}: it was moved from {}, too", heir.display()))
             .collect();
+        if let Some((record, names)) = &self.doubtful {
+            let (names, record) = (names.join(", "), record.display());
+            lines.push(format!(
+                "{target} keeps {names}: {record}, the record of another client, cannot be read"
+            ));
+        }
         if !self.stay.is_empty() {
             let names = self.stay.join(", ");
             lines.push(format!("{target} keeps {names}: {label} has other servers of the same names"));

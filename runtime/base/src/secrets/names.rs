@@ -24,7 +24,7 @@ const SECRET: [&str; 13] = [
     "SIGNING",
 ];
 
-/// Words that have such a part and denote no secret, unless `I` follows (`AUTHORIZATION`).
+/// Words that have such a part and denote no secret, unless `IZ` or `IS` follows (`AUTHORIZATION`).
 const OTHER_WORDS: [&str; 6] = ["AUTHOR", "KEYWORD", "KEYBOARD", "MONKEY", "TURKEY", "COOKIECUTTER"];
 
 /// Parts of names that denote an amount or a location instead.
@@ -80,9 +80,15 @@ pub fn is_secret(name: &str) -> bool {
     let is_measure = words().any(|word| MEASURES.contains(&word) || word == "CWD");
     let mut without_folder = upper.strip_suffix("CWD").unwrap_or(&upper).to_owned();
     for word in OTHER_WORDS {
-        while let Some(at) = without_folder.find(word)
-            && !without_folder[at + word.len()..].starts_with('I')
-        {
+        let is_word = |(at, _): &(usize, &str)| {
+            let (before, after) = (&without_folder[..*at], &without_folder[at + word.len()..]);
+            let is_other = after.starts_with("IZ") || after.starts_with("IS");
+            !before.ends_with(|c: char| c.is_ascii_alphabetic()) && !is_other
+        };
+        // `commonKey` has a key.
+        let places: Vec<usize> =
+            without_folder.match_indices(word).filter(is_word).map(|(at, _)| at).collect();
+        for at in places.into_iter().rev() {
             without_folder.replace_range(at..at + word.len(), "");
         }
     }
@@ -259,6 +265,11 @@ mod tests {
             "JWT",
             "sig",
             "SIGNING",
+            "commonKey",
+            "daemonKey",
+            "AUTHOR_TOKEN",
+            "AUTHORIZATION_KEYWORD",
+            "authorisation",
         ] {
             assert!(is_secret(name), "{name}");
         }
@@ -276,6 +287,11 @@ mod tests {
             "PATH",
             "BYPASS",
             "PATTERN",
+            "author",
+            "author_id",
+            "authorId",
+            "KEYWORDS",
+            "monkey",
         ] {
             assert!(!is_secret(name), "{name}");
         }

@@ -228,7 +228,7 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
     let inherits = entry.get("inheritEnv").and_then(Value::as_bool) == Some(true);
     // Wherever a name stands, the entry may mean the variable.
     let decides = |name: &str| match OF_A_SHELL.contains(&name) {
-        true => text.contains(&format!("${{{name}")),
+        true => ["${", "${env:"].iter().any(|form| text.contains(&format!("{form}{name}"))),
         false => inherits || text.contains(name),
     };
     let mut variables: Vec<_> =

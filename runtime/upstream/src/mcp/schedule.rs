@@ -12,8 +12,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long one answer may take, while there is time for another question.
-const LONGEST_ANSWER: Duration = Duration::from_secs(60);
+/// How long one answer may take, while there is time for another question. It may have a large result.
+const LONGEST_ANSWER: Duration = Duration::from_secs(600);
 
 /// How long before the end of the call the server is asked once more, at most.
 const MARGIN: Duration = Duration::from_secs(1);

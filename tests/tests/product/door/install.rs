@@ -76,6 +76,18 @@ fn a_server_of_two_clients_stays_until_both_have_it_back() {
 }
 
 #[test]
+fn a_damaged_record_of_another_client_ends_no_undo_and_costs_no_server() {
+    let home = Home::new();
+    let servers = json!({ "a": { "command": "x" } });
+    home.write(CURSOR, &of(&servers));
+    home.ok(&["install", "cursor", "--replace"]);
+    fs::write(home.path(".local/state/ptc/moved/0000.json"), "{").unwrap();
+    let said = home.ok(&["install", "cursor", "--undo"]);
+    assert!(said.contains("0000.json, the record of another client, cannot be read"), "{said}");
+    assert_eq!((&home.json(CURSOR)["mcpServers"], &home.json(OURS)["mcpServers"]), (&servers, &servers));
+}
+
+#[test]
 fn a_server_whose_name_another_one_has_taken_stays_in_the_configuration_of_ptc() {
     // The other one is moved, too, or it stays where it is.
     for is_moved in [true, false] {

@@ -58,6 +58,8 @@ pub(in crate::policy) struct Found<'t, 'a> {
     pub(in crate::policy) is_incomplete: bool,
     /// A name on the way is in another case.
     has_alike: bool,
+    /// A value on the way leads nowhere, also where any name would do.
+    has_dead_end: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -74,11 +76,18 @@ impl<'a> Arguments<'a> {
     pub(in crate::policy) fn find(&self, pointer: &Pointer) -> Option<Found<'_, 'a>> {
         let values = Values::from_iter([&self.root]);
         let is_blocked = pointer.segments.first().is_some_and(|segment| self.hides(segment));
-        let mut found = Found { values, is_exact: true, is_blocked, is_incomplete: false, has_alike: false };
+        let mut found = Found {
+            values,
+            is_exact: true,
+            is_blocked,
+            is_incomplete: false,
+            has_alike: false,
+            has_dead_end: false,
+        };
         for segment in &pointer.segments {
             found.go_on(segment)?;
         }
-        found.is_exact &= !(found.has_alike && found.is_incomplete);
+        found.is_exact &= !(found.has_alike && found.has_dead_end);
         Some(found)
     }
 }
@@ -164,6 +173,7 @@ impl<'t, 'a> Found<'t, 'a> {
                 Parts::Nothing => self.is_blocked = true,
             }
             self.is_incomplete |= !is_any && next.len() == before;
+            self.has_dead_end |= next.len() == before;
         }
         self.values = next;
         Some(())
@@ -173,15 +183,19 @@ impl<'t, 'a> Found<'t, 'a> {
 impl Found<'_, '_> {
     /// Takes all texts at and below the values, at any depth.
     fn go_down(&mut self) -> Option<()> {
-        let (mut open, mut texts) = (std::mem::take(&mut self.values), Values::new());
-        while let Some(value) = open.pop() {
-            match value.below()? {
-                Parts::Members(members) => open.extend(members.iter().map(|(_, value)| value)),
-                Parts::Items(items) => open.extend(items),
-                Parts::Absent => {}
-                Parts::Nothing if value.is_text() => texts.push(value),
-                Parts::Nothing => {}
+        let mut texts = Values::new();
+        for start in std::mem::take(&mut self.values) {
+            let (before, mut open) = (texts.len(), Values::from_iter([start]));
+            while let Some(value) = open.pop() {
+                match value.below()? {
+                    Parts::Members(members) => open.extend(members.iter().map(|(_, value)| value)),
+                    Parts::Items(items) => open.extend(items),
+                    Parts::Absent => {}
+                    Parts::Nothing if value.is_text() => texts.push(value),
+                    Parts::Nothing => {}
+                }
             }
+            self.has_dead_end |= texts.len() == before;
         }
         self.values = texts;
         Some(())

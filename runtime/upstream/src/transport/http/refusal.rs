@@ -72,8 +72,9 @@ impl HttpRefusal {
     /// servers say so with 400 and a text about the session. Mostly the body names no request, because they have not read
     /// it. An answer to a request says nothing about the session, unless its text does.
     pub(super) fn is_lost_session(&self) -> bool {
-        let text = self.error.as_ref().map_or(self.text.as_str(), |error| &error.message);
-        let is_about_session = text.to_ascii_lowercase().contains("session");
+        let says = |text: &str| text.to_ascii_lowercase().contains("session");
+        let is_about_session =
+            says(&self.text) || self.error.as_ref().is_some_and(|error| says(&error.message));
         match self.status {
             StatusCode::NOT_FOUND => self.answered.is_none() || is_about_session,
             StatusCode::BAD_REQUEST => self.answered.is_none() && is_about_session,
@@ -98,8 +99,10 @@ impl HttpRefusal {
             Some(LoginTrouble::Other(_)) | None => {}
         }
         let status = self.status;
-        let is_down = status.is_server_error()
-            && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
+        // Servers of the handshake era may fail in any way at the question that they do not know.
+        let is_unknown = method == "server/discover"
+            && (status == StatusCode::INTERNAL_SERVER_ERROR || self.answered.is_some());
+        let is_down = status.is_server_error() && !is_unknown;
         let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         // A token that could not be renewed now may be renewed later. What answers the request is final.
         if is_busy || (is_down && self.answered.is_none()) || self.login.is_some() {

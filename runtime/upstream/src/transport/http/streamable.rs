@@ -335,6 +335,11 @@ impl Streamable {
             .boxed()
         });
         let Some(renewal) = renewal else { return Ok(()) };
+        // It goes on when the calls that wait for it end.
+        let (channel, driven) = (self.clone(), renewal.clone());
+        tasks::spawn(TaskOwner::Connection, async move {
+            let _ = channel.life.unless_closed(driven).await;
+        });
         renewal.await.map_err(|why| PostFailure::Fault(UpstreamFault::Unavailable(why.to_string())))
     }
 
