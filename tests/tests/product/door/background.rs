@@ -288,7 +288,10 @@ fn other_flags_and_files_are_not_taken_for_those_that_run() {
     for flags in [["--upstreams-config", other.to_str().unwrap()], ["--idle", "1h"]] {
         let refused = user.run(&[&["up"], &flags[..]].concat());
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("with other flags or files: `ptc down` first"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("with other flags, variables of flags, or files: `ptc down` first"),
+            "{refused:?}"
+        );
     }
     let mut command = user.command(&["up"]);
     command.env("PTC_HANDSHAKE_TIMEOUT", "1s");
