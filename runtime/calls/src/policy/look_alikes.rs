@@ -36,7 +36,7 @@ const LOOK_ALIKES: [(&str, char); 29] = [
 ];
 
 /// Capital letters of other scripts that look like these letters, though their small forms do not.
-const CAPITALS: [(&str, char); 10] = [
+const CAPITALS: [(&str, char); 9] = [
     ("ΒВ", 'b'),
     ("Ε", 'e'),
     ("ΗН", 'h'),
@@ -46,7 +46,6 @@ const CAPITALS: [(&str, char); 10] = [
     ("ΤТ", 't'),
     ("Υ", 'y'),
     ("Ζ", 'z'),
-    ("Ⅴ", 'v'),
 ];
 
 /// A name without the differences that people do not see, with look-alike letters replaced and invisible characters

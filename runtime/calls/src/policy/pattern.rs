@@ -81,12 +81,12 @@ impl RulePattern {
 
     /// True when it names this tool of this server.
     pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
-        if exactness == Exactness::Exact || self.exact.matches(server, tool, exactness) {
-            return self.exact.matches(server, tool, exactness);
-        }
-        let (servers, tools) = (foldings(server), foldings(tool));
-        let folded = self.loose.iter().zip(servers.iter().zip(&tools));
-        folded.into_iter().any(|(spelling, (server, tool))| spelling.matches(server, tool, exactness))
+        let is_alike = || {
+            let names = foldings(server).into_iter().zip(foldings(tool));
+            let mut spellings = self.loose.iter().zip(names);
+            spellings.any(|(spelling, (server, tool))| spelling.matches(&server, &tool, exactness))
+        };
+        self.exact.matches(server, tool, exactness) || (exactness == Exactness::Loose && is_alike())
     }
 
     /// True when it may name tools of this server.
