@@ -1,5 +1,5 @@
-//! Data-flow analysis of builtin calls: on which data a result depends, by exact rules for common builtins and one safe
-//! rule for all others.
+//! Data-flow analysis of builtin calls: on which data a result depends, for the rules of policies about data flows, by
+//! exact rules for common builtins and one safe rule for all others.
 
 use super::node::{NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};

@@ -1,4 +1,4 @@
-//! Compiled agents: the model writes the program once, later runs need no model.
+//! Compiles agents: a model writes the program of an agent once, and later runs repeat it without a model.
 
 use super::budget::SharedBudget;
 use super::check;

@@ -1,4 +1,6 @@
-//! Tests of regular expressions as values: their cost, their memory, their faults. The engine has tests of its own.
+//! Tests what regular expressions cost programs in fuel (the work budget) and memory, and with which messages they fail.
+//!
+//! The crate `ptc-regex`, which finds the matches, has tests of its own.
 
 use super::{with_context, with_limits};
 use crate::fault::{Fault, Reason};

@@ -1,5 +1,5 @@
-//! The HTTP client of the runtime: pooled connections, TLS, proxies, redirects to allowed addresses, and errors with
-//! what to do about them.
+//! The HTTP client of the runtime: pooled connections, TLS, proxies, redirects to allowed addresses, and errors that
+//! say how to mend them.
 //!
 //! - [`HttpClient`] (`client`): requests that follow redirects without carrying secrets elsewhere. `connector`: makes
 //!   connections. [`AddressClass`] (`address`): where a redirect may lead.

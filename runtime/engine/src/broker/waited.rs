@@ -1,5 +1,6 @@
-//! Waits with a call for a person or a count: lists, pins, the policy and the configuration may change meanwhile, so its
-//! tool is found again before the call can go on.
+//! Lets a tool call wait for a person's approval or for the count of a limit, then looks its tool up again.
+//!
+//! Tool lists, approved definitions, the policy and the configuration may have changed while the call waited.
 
 use super::load::Loaded;
 use super::reserve::{CallPlan, refused};

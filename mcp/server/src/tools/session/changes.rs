@@ -1,5 +1,7 @@
-//! The log of a stored session: each committed program with the answers of its calls, each `forget`, and of programs that
-//! failed which tools had answered them, since the model has seen why they failed.
+//! Stores the changes of a session as a log that another process can replay.
+//!
+//! The log holds each committed program with the answers of its calls, each use of `lisp_session_forget`, and which tools
+//! had answered programs that failed, since the model has seen why they failed.
 //!
 //! Changes are numbered, and a number is written once. What this process has in memory is the state behind `known`
 //! changes ([`super::turn`]). A change that loses its number to another process is dropped with everything that waits, and

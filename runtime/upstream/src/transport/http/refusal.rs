@@ -1,5 +1,5 @@
-//! Reads an HTTP response with an error status, and decides what it means: a lost session, a server of another
-//! transport, or a failed request.
+//! Reads an HTTP response with an error status, and decides whether the session is lost, the server speaks the
+//! other HTTP transport (SSE), or only this request failed.
 
 use super::wire::LoginTrouble;
 use crate::UpstreamFault;

@@ -1,5 +1,5 @@
-//! Builds the answers of `apropos`, `dir`, `doc` and similar forms: plain data, which is checked against the size limit
-//! and then becomes Lisp values.
+//! Defines the plain data that `apropos`, `dir`, `doc` and similar forms answer with, estimates its size for the limit,
+//! and converts it to Lisp values.
 
 use crate::guest::lisp::build::count;
 use ptc_vm::json::{DecodeFailure, decode};
