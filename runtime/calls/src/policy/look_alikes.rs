@@ -1,38 +1,36 @@
 //! Detects names that look like other names (letters of other scripts, invisible characters), and folds names so that
 //! such spellings evade no rule.
 
+use crate::tools::visible::{is_ignorable, is_shown};
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Letters of other scripts that look like these letters and digits. The list is short on purpose: it holds what is
-/// drawn the same in common fonts.
-const LOOK_ALIKES: [(&str, char); 29] = [
-    ("аαɑａ", 'a'),
-    ("ьｂ", 'b'),
-    ("сϲⅽｃ", 'c'),
-    ("ԁⅾｄ", 'd'),
-    ("еҽｅ", 'e'),
-    ("ｆ", 'f'),
-    ("ɡցｇ", 'g'),
-    ("һհｈ", 'h'),
-    ("іιıⅰｉ", 'i'),
-    ("јϳｊ", 'j'),
-    ("κｋ", 'k'),
-    ("ӏⅼｌ", 'l'),
-    ("ⅿｍ", 'm'),
-    ("ոｎ", 'n'),
-    ("оοօ०ｏ", 'o'),
-    ("рρｐ", 'p'),
-    ("ԛｑ", 'q'),
-    ("ｒ", 'r'),
-    ("ѕｓ", 's'),
-    ("τｔ", 't'),
-    ("υսｕ", 'u'),
-    ("νѵⅴｖ", 'v'),
-    ("ԝｗ", 'w'),
-    ("хχⅹｘ", 'x'),
-    ("уγｙ", 'y'),
-    ("ｚ", 'z'),
-    ("‐‑‒–—−－", '-'),
-    ("＿", '_'),
-    ("／⁄∕", '/'),
+/// drawn the same in common fonts, and no form that normalization replaces (`ａ`, `ⅽ`, `ﬁ`).
+const LOOK_ALIKES: [(&str, char); 24] = [
+    ("аαɑ", 'a'),
+    ("ь", 'b'),
+    ("сϲ", 'c'),
+    ("ԁ", 'd'),
+    ("еҽ", 'e'),
+    ("ɡց", 'g'),
+    ("һհ", 'h'),
+    ("іιıİ", 'i'),
+    ("јϳ", 'j'),
+    ("κ", 'k'),
+    ("ӏ", 'l'),
+    ("ո", 'n'),
+    ("оοօ०", 'o'),
+    ("рρ", 'p'),
+    ("ԛ", 'q'),
+    ("ѕ", 's'),
+    ("τ", 't'),
+    ("υս", 'u'),
+    ("νѵ", 'v'),
+    ("ԝ", 'w'),
+    ("хχ", 'x'),
+    ("уγ", 'y'),
+    ("‐‑‒–—−", '-'),
+    ("⁄∕", '/'),
 ];
 
 /// Capital letters of other scripts that look like these letters, though their small forms do not.
@@ -48,17 +46,57 @@ const CAPITALS: [(&str, char); 9] = [
     ("Ζ", 'z'),
 ];
 
-/// A name without the differences that people do not see, with look-alike letters replaced and invisible characters
-/// removed: in lower case first, and as its capital letters are drawn (`Ν` is a small `ν`, and looks like `N`).
-pub(super) fn foldings(name: &str) -> [String; 2] {
-    let seen = || name.chars().filter(|c| crate::tools::visible::is_shown(*c));
-    let small = |c: char| {
-        let same = LOOK_ALIKES.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
-        same.map_or(c, |(_, plain)| *plain)
-    };
-    let by_case = seen().flat_map(char::to_lowercase).map(small).collect();
-    let as_drawn = seen().map(|c| capital(c).unwrap_or(c)).flat_map(char::to_lowercase).map(small).collect();
-    [by_case, as_drawn]
+/// A name in the form in which [`is_alike`] compares letters: without invisible characters, and with one spelling for
+/// letters that Unicode treats as equal (NFKC, UAX #15) or writes with two letters in capitals (`ß`).
+pub(super) fn drawn(name: &str) -> String {
+    if name.is_ascii() {
+        return name.chars().filter(|c| is_shown(*c)).collect();
+    }
+    let mut plain = String::new();
+    for c in name.chars().filter(|c| is_shown(*c) && !is_ignorable(*c)) {
+        match listed(c) {
+            // Normalization would make a final sigma of `ϲ`.
+            Some(_) => plain.push(c),
+            None => plain.extend(std::iter::once(c).nfkc()),
+        }
+    }
+    let mut drawn = String::new();
+    for c in plain.nfc() {
+        let letters: String = key_letters(c.encode_utf8(&mut [0; 4])).collect();
+        match letters.chars().nth(1) {
+            Some(_) if listed(c).is_none() => drawn.push_str(&letters),
+            _ => drawn.push(c),
+        }
+    }
+    drawn
+}
+
+/// The letter of [`LOOK_ALIKES`] that this one looks like.
+fn listed(c: char) -> Option<char> {
+    let same = LOOK_ALIKES.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
+    same.map(|(_, plain)| *plain)
+}
+
+/// True when people may take both letters for the same one: in another case, or because they look alike. A letter can
+/// have several readings (`Ν` is a small `ν`, and looks like `N`), so this is not transitive.
+pub(super) fn is_alike(one: char, other: char) -> bool {
+    one == other || readings(one).iter().any(|reading| readings(other).contains(reading))
+}
+
+/// What a letter is read as: its small form, and what it looks like.
+fn readings(c: char) -> [char; 3] {
+    if c.is_ascii() {
+        let small = c.to_ascii_lowercase();
+        let other = match c {
+            'I' | '1' => 'l',
+            '0' => 'o',
+            _ => small,
+        };
+        return [small, other, small];
+    }
+    let small = c.to_uppercase().flat_map(char::to_lowercase).next().unwrap_or(c);
+    let alike = listed(c).or_else(|| listed(small));
+    [small, alike.unwrap_or(small), capital(c).unwrap_or(small)]
 }
 
 /// The letter that a capital letter of another script looks like.
@@ -82,8 +120,9 @@ pub(super) fn key_letters(key: &str) -> impl Iterator<Item = char> {
 
 /// What a name is read as, if that is another one. A name in another script is read as what it is.
 pub fn look_alike(name: &str) -> Option<String> {
-    let is_hidden = |c: char| !c.is_ascii() && crate::tools::visible::is_obeyed(c);
-    let read: String = name.chars().filter(|c| !is_hidden(*c)).map(plain).collect();
+    let is_seen = |c: char| c.is_ascii() || (is_shown(c) && !is_ignorable(c));
+    let seen: String = name.chars().filter(|c| is_seen(*c)).map(plain).collect();
+    let read: String = seen.nfkc().collect();
     (read != name && read.is_ascii()).then_some(read)
 }
 
@@ -96,9 +135,9 @@ fn plain(c: char) -> char {
         return plain.to_ascii_uppercase();
     }
     let lower = c.to_lowercase().next().unwrap_or(c);
-    match LOOK_ALIKES.iter().find(|(alike, _)| alike.contains(lower)) {
-        Some((_, plain)) if lower == c => *plain,
-        Some((_, plain)) => plain.to_ascii_uppercase(),
+    match listed(c).or_else(|| listed(lower)) {
+        Some(plain) if lower == c => plain,
+        Some(plain) => plain.to_ascii_uppercase(),
         None => c,
     }
 }
@@ -147,7 +186,9 @@ mod tests {
                     let letters: Vec<char> = alike.chars().collect();
                     other.push(letters[numbers.below(letters.len())]);
                 }
-                (2, _) => other.extend([c, '\u{200b}']),
+                (2, _) => {
+                    other.extend([c, ['\u{200b}', '\u{34f}', '\u{fe0f}', '\u{3164}'][numbers.below(4)]])
+                }
                 (3, _) if numbers.below(2) == 0 => {
                     let drawn = CAPITALS.iter().find(|(_, plain)| *plain == c);
                     other.push(drawn.and_then(|(alike, _)| alike.chars().next()).unwrap_or(c));
@@ -170,8 +211,32 @@ mod tests {
 
     #[test]
     fn names_of_another_script_are_the_same_in_another_case() {
-        for (pattern, name) in [("Вход*", "вход"), ("νέο", "ΝΈΟ"), ("νέο", "Νέο")] {
+        for (pattern, name) in [
+            ("Вход*", "вход"),
+            ("νέο", "ΝΈΟ"),
+            ("νέο", "Νέο"),
+            ("νέο_note", "ΝΈΟ_Νote"),
+            ("νn_x", "ΝΝ_x"),
+            ("διαγραφές", "ΔΙΑΓΡΑΦΈΣ"),
+            ("straße_del", "STRASSE_DEL"),
+            ("sort", "ſort"),
+            ("löschen", "lo\u{308}schen"),
+            ("files", "ﬁles"),
+            ("get_1", "get_１"),
+            ("delete", "deIete"),
+            ("mcp__s__delete", "dele\u{34f}te"),
+        ] {
             assert!(RulePattern::new(pattern).matches("s", name, Exactness::Loose), "{pattern} {name}");
+            if !pattern.contains(['*', ':']) && !pattern.starts_with("mcp__") {
+                let reverse = RulePattern::new(name);
+                assert!(reverse.matches("s", pattern, Exactness::Loose), "{name} {pattern}");
+            }
+        }
+        // Latin names that only a letter of another script could connect.
+        for (pattern, name) in
+            [("move", "mone"), ("get_1", "get_2"), ("bill", "biil"), ("löschen", "loschen")]
+        {
+            assert!(!RulePattern::new(pattern).matches("s", name, Exactness::Loose), "{pattern} {name}");
         }
     }
 

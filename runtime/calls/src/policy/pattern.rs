@@ -5,16 +5,17 @@
 //! tools of one server only. A rule that denies or asks also applies where the slash is not escaped, and to names that
 //! look alike.
 
-use super::look_alikes::foldings;
-use crate::tools::{glob, qualified_name};
+use super::look_alikes::{drawn, is_alike};
+use crate::tools::glob::{glob, glob_by};
+use crate::tools::qualified_name;
 
 /// A name of tools.
 #[derive(Clone, Debug)]
 pub(super) struct RulePattern {
     text: String,
     exact: Spelling,
-    /// The same, folded ([`foldings`]).
-    loose: [Spelling; 2],
+    /// The same, as it is drawn ([`drawn`]).
+    loose: Spelling,
 }
 
 /// How a pattern names tools.
@@ -38,9 +39,10 @@ pub(super) enum Exactness {
 }
 
 impl Spelling {
-    fn new(text: &str) -> Spelling {
+    fn new(text: &str, exactness: Exactness) -> Spelling {
+        let is_qualified = glob_as(exactness)("mcp__*", text);
         match text.split_once('/') {
-            _ if text.starts_with("mcp__") => Spelling::Qualified(text.to_owned()),
+            _ if is_qualified => Spelling::Qualified(text.to_owned()),
             Some((server, tool)) => Spelling::OfServer {
                 server: server.replace("~1", "/").replace("~0", "~"),
                 tool: tool.to_owned(),
@@ -51,6 +53,7 @@ impl Spelling {
     }
 
     fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
+        let glob = glob_as(exactness);
         match self {
             Spelling::Tool(name) => glob(name, tool),
             Spelling::OfServer { server: of, tool: name, text } => {
@@ -70,8 +73,8 @@ impl Spelling {
 
 impl RulePattern {
     pub(super) fn new(text: &str) -> RulePattern {
-        let loose = foldings(text).map(|text| Spelling::new(&text));
-        RulePattern { text: text.to_owned(), exact: Spelling::new(text), loose }
+        let loose = Spelling::new(&drawn(text), Exactness::Loose);
+        RulePattern { text: text.to_owned(), exact: Spelling::new(text, Exactness::Exact), loose }
     }
 
     /// As it is written.
@@ -81,12 +84,10 @@ impl RulePattern {
 
     /// True when it names this tool of this server.
     pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
-        let is_alike = || {
-            let names = foldings(server).into_iter().zip(foldings(tool));
-            let mut spellings = self.loose.iter().zip(names);
-            spellings.any(|(spelling, (server, tool))| spelling.matches(&server, &tool, exactness))
-        };
-        self.exact.matches(server, tool, exactness) || (exactness == Exactness::Loose && is_alike())
+        match exactness {
+            Exactness::Exact => self.exact.matches(server, tool, exactness),
+            Exactness::Loose => self.loose.matches(&drawn(server), &drawn(tool), exactness),
+        }
     }
 
     /// True when it may name tools of this server.
@@ -132,6 +133,14 @@ impl RulePattern {
                 rest.split_once("__").map_or(rest, |(_, tool)| tool)
             }
         }
+    }
+}
+
+/// How texts are compared with patterns.
+fn glob_as(exactness: Exactness) -> fn(&str, &str) -> bool {
+    match exactness {
+        Exactness::Exact => glob,
+        Exactness::Loose => |pattern, text| glob_by(pattern, text, is_alike),
     }
 }
 

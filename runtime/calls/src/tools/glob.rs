@@ -3,6 +3,11 @@
 /// Matches a whole text against a pattern with `*` and `?`. It remembers only the last star, so it takes at
 /// most pattern times text steps.
 pub fn glob(pattern: &str, text: &str) -> bool {
+    glob_by(pattern, text, |one, other| one == other)
+}
+
+/// [`glob`] with another equality of letters.
+pub(crate) fn glob_by(pattern: &str, text: &str, is_same: impl Fn(char, char) -> bool) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     let mut star = None;
@@ -12,7 +17,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(&c) if c == '?' || c == text[t] => {
+            Some(&c) if c == '?' || is_same(c, text[t]) => {
                 p += 1;
                 t += 1;
             }

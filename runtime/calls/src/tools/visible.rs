@@ -51,6 +51,15 @@ pub fn is_shown(character: char) -> bool {
     !is_obeyed(character)
 }
 
+/// True for a character that is drawn as nothing, without being a format character: joiners of graphemes, fillers of
+/// Hangul, selectors of variants (Unicode property `Default_Ignorable_Code_Point`).
+pub fn is_ignorable(character: char) -> bool {
+    matches!(
+        u32::from(character),
+        0x034F | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x3164 | 0xFE00..=0xFE0F | 0xFFA0 | 0xE0000..=0xE0FFF
+    )
+}
+
 /// The text with each control character as its number: `\u001b`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, |_| None)
