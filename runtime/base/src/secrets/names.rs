@@ -83,13 +83,15 @@ pub fn is_secret(name: &str) -> bool {
         let is_word = |(at, _): &(usize, &str)| {
             let (before, after) = (&without_folder[..*at], &without_folder[at + word.len()..]);
             let is_other = after.starts_with("IZ") || after.starts_with("IS");
-            !before.ends_with(|c: char| c.is_ascii_alphabetic()) && !is_other
+            // In camel case a word begins with a capital letter: `bookAuthor`, but `commonKey` has a key.
+            let begins = name[*at..].starts_with(|c: char| c.is_ascii_uppercase())
+                && name[..*at].ends_with(|c: char| c.is_ascii_lowercase());
+            (begins || !before.ends_with(|c: char| c.is_ascii_alphabetic())) && !is_other
         };
-        // `commonKey` has a key.
         let places: Vec<usize> =
             without_folder.match_indices(word).filter(is_word).map(|(at, _)| at).collect();
         for at in places.into_iter().rev() {
-            without_folder.replace_range(at..at + word.len(), "");
+            without_folder.replace_range(at..at + word.len(), &"_".repeat(word.len()));
         }
     }
     let is_named = SECRET.iter().any(|part| without_folder.contains(part))
@@ -104,23 +106,49 @@ fn is_secret_value(name: &str, value: &str) -> bool {
     is_secret(name) || (value.len() >= SHORTEST_WEAK && is_telling(value.as_bytes()) && is_weak())
 }
 
-/// Digits that a number under the name of a secret has at least: `tokens` may be an amount.
+/// Digits that a number under the name `tokens` or `keys` has at least, if it is a secret and no amount.
 const LONGEST_AMOUNT: usize = 6;
 
-/// The texts and long numbers that stand under names of secrets in the value of this name, at any depth.
+/// Parts of names that denote secrets, and amounts as well: `tokens`, `keys_per_page`.
+const AMOUNTS: [&str; 3] = ["TOKEN", "KEY", "COOKIE"];
+
+/// What a name says of the numbers under it.
+#[derive(Clone, Copy, PartialEq)]
+enum NumberKind {
+    Public,
+    /// An amount if it is short.
+    MaybeAmount,
+    Secret,
+}
+
+impl NumberKind {
+    fn of(name: &str) -> NumberKind {
+        let upper = name.to_ascii_uppercase();
+        let is_plural = |word: &str| {
+            word.strip_suffix('S').is_some_and(|one| AMOUNTS.iter().any(|part| one.ends_with(part)))
+        };
+        match upper.split(|c: char| !c.is_ascii_alphanumeric()).any(is_plural) {
+            _ if !is_secret(name) => NumberKind::Public,
+            true => NumberKind::MaybeAmount,
+            false => NumberKind::Secret,
+        }
+    }
+}
+
+/// The texts and numbers that stand under names of secrets in the value of this name, at any depth, without amounts.
 pub fn secrets_below<'v>(name: &str, value: &'v Value) -> Vec<&'v Value> {
-    let (mut open, mut found) = (vec![(is_secret(name), value)], Vec::new());
-    while let Some((is_below, value)) = open.pop() {
-        match value {
-            Value::Object(members) => {
-                open.extend(members.iter().map(|(name, value)| (is_below || is_secret(name), value)));
+    let (mut open, mut found) = (vec![(NumberKind::of(name), value)], Vec::new());
+    while let Some((kind, value)) = open.pop() {
+        match (value, kind) {
+            (Value::Object(members), NumberKind::Public) => {
+                open.extend(members.iter().map(|(name, value)| (NumberKind::of(name), value)));
             }
-            Value::Array(items) => open.extend(items.iter().map(|item| (is_below, item))),
-            Value::String(_) if is_below => found.push(value),
-            Value::Number(number) if is_below && number.to_string().len() >= LONGEST_AMOUNT => {
-                found.push(value)
+            (Value::Object(members), _) => open.extend(members.values().map(|value| (kind, value))),
+            (Value::Array(items), _) => open.extend(items.iter().map(|item| (kind, item))),
+            (Value::Number(number), NumberKind::MaybeAmount) if number.to_string().len() < LONGEST_AMOUNT => {
             }
-            Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
+            (_, NumberKind::Public) | (Value::Bool(_) | Value::Null, _) => {}
+            (Value::String(_) | Value::Number(_), _) => found.push(value),
         }
     }
     found
@@ -290,11 +318,27 @@ mod tests {
             "author",
             "author_id",
             "authorId",
+            "bookAuthor",
+            "sortKeywords",
             "KEYWORDS",
             "monkey",
         ] {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn numbers_under_names_of_secrets_are_secrets_unless_they_are_amounts() {
+        let found = |name: &str, value: Value| secrets_below(name, &value).len();
+        for name in ["password", "apiKey", "token", "client_secret"] {
+            assert_eq!(found(name, 12345.into()), 1, "{name}");
+        }
+        for name in ["tokens", "max_tokens", "page"] {
+            assert_eq!(found(name, 500.into()), 0, "{name}");
+        }
+        assert_eq!(found("tokens", 98_765_432.into()), 1);
+        let nested = serde_json::json!({"page": 1, "login": {"pin_password": 12}, "keys": ["a", 3]});
+        assert_eq!(found("body", nested), 2);
     }
 
     #[test]
