@@ -88,6 +88,13 @@ impl Binding {
         self.policy
     }
 
+    /// True if the other call is of the same tool or server by name, with another text or configuration behind it.
+    pub(super) fn is_replaced_by(&self, other: &Binding) -> bool {
+        let is_same_tool = self.is_tool == other.is_tool && self.label == other.label;
+        self.server == other.server
+            && (self.configured != other.configured || (is_same_tool && self.tool != other.tool))
+    }
+
     /// The same call, whatever its arguments.
     pub(in crate::policy) fn without_arguments(&self) -> Binding {
         Binding { arguments: [0; 32], ..self.clone() }

@@ -170,9 +170,13 @@ impl Condition {
 
     /// Whether these arguments meet it.
     pub(super) fn met(&self, arguments: &Arguments<'_>) -> Met {
-        let Some(Found { values, is_exact, is_blocked: false, .. }) = arguments.find(&self.pointer) else {
+        let Some(Found { values, is_exact, is_blocked: false, is_incomplete, .. }) =
+            arguments.find(&self.pointer)
+        else {
             return Met::Unclear;
         };
+        // Some items have the next name, and others lack it.
+        let is_exact = is_exact && (values.is_empty() || !is_incomplete);
         let values: Option<Values<&Json>> = values.iter().map(|value| value.json()).collect();
         let Some(values) = values else { return Met::Unclear };
         let each = self.tests.iter().map(|test| test.met(&values, is_exact));
@@ -319,6 +323,13 @@ mod tests {
             ("/amount", over(), r#"{"Amount": 99}"#, No),
             ("/amount", over(), r#"{"Amount": 101, "amount": 102}"#, Yes),
             ("/items/*/n", over(), r#"{"items": [{"n": 101}, {"N": 101}]}"#, Unclear),
+            ("/o/*/p", json!("a"), r#"{"o": [{"p": "a"}, {}]}"#, Unclear),
+            ("/o/*/p", json!("a"), r#"{"o": [{"p": "a"}, null]}"#, Unclear),
+            ("/o/*/p", json!("a"), r#"{"o": [{"p": "b"}, {}]}"#, No),
+            ("/o/*/p", json!("a"), r#"{"o": [{}, {}]}"#, No),
+            ("/o/*/p", json!({"present": true}), r#"{"o": [{"p": 1}, {}]}"#, Unclear),
+            ("/o/*/p", json!({"present": false}), r#"{"o": [{"p": 1}, {}]}"#, Unclear),
+            ("/o/*/p", json!({"present": false}), r#"{"o": [{}, {}]}"#, Yes),
             ("/o/to", json!("a"), r#"{"O": {"to": "a"}, "o": {}}"#, Unclear),
             ("/o/to", json!("a"), r#"{"O": {"to": "a"}, "o": {"to": "a"}}"#, Yes),
             ("/o/*", json!("a"), r#"{"O": ["a"], "o": []}"#, Unclear),
