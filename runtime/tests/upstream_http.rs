@@ -117,7 +117,13 @@ async fn a_refusal_that_answers_the_call_is_not_followed_by_the_same_call() {
     };
     // Status, what is said, and how often the call is made, in how many sessions.
     type Said = Box<dyn Fn(&Got) -> Reply + Send + Sync>;
-    let said: [(Said, usize, usize); 10] = [
+    let not_initialized = |_: &Got| {
+        let error = json!({"code": -32000, "message": "Bad Request: Server not initialized"});
+        Reply::new(400, &[JSON], json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
+    };
+    let said: [(Said, usize, usize); 11] = [
+        // The SDK for TypeScript after a restart of the server.
+        (Box::new(not_initialized), 2, 2),
         (Box::new(|got| refuse(404, got, -32601, "Session not found")), 1, 2),
         (Box::new(|got| refuse(404, got, -32000, "the session of your user 17 does not exist")), 1, 2),
         (Box::new(move |got| Reply::new(404, &[JSON], cut(got))), 1, 1),
@@ -143,6 +149,63 @@ async fn a_refusal_that_answers_the_call_is_not_followed_by_the_same_call() {
         let last = got.iter().rfind(|got| tool(got).is_some()).unwrap();
         assert_eq!(last.header("mcp-session-id"), Some(&*format!("session-{sessions}")), "{at}");
     }
+}
+
+/// The session is lost because the server has started again: its tools may be others.
+#[tokio::test]
+async fn a_tool_that_has_changed_with_the_session_is_not_called() {
+    let text = Arc::new(Mutex::new("reads"));
+    let listed = text.clone();
+    let server = RemoteServer::new(Style::Sessions, move |got| {
+        (got.json()["method"] == "tools/list").then(|| {
+            let tools = ["echo", "other"]
+                .map(|name| json!({"name": name, "description": *listed.lock().unwrap(), "inputSchema": {}}));
+            Reply::json(&result(got, &json!({"tools": tools})))
+        })
+    })
+    .await;
+    let remote = upstream(server.entry());
+    echo(&remote).await;
+    server.forget();
+    echo(&remote).await;
+    server.forget();
+    *text.lock().unwrap() = "reads and sends";
+    server.http.got();
+    let fault = call(&remote, "echo", json!({})).await.unwrap_err();
+    assert!(fault.to_string().contains("echo is another tool now: it was not called"), "{fault}");
+    let got = server.http.got();
+    let calls = got.iter().filter(|got| tool(got).is_some());
+    assert!(calls.map(|got| got.header("mcp-session-id")).all(|session| session == Some("session-2")));
+    echo(&remote).await;
+}
+
+/// The server ends the stream after the whole answer, and does not go on with it elsewhere.
+#[tokio::test]
+async fn an_answer_without_its_last_blank_line_is_taken_where_the_stream_does_not_go_on() {
+    let server = RemoteServer::new(Style::Events, |got| {
+        (tool(got)? == "slow").then(|| {
+            let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+            let answer = result(got, &json!({"content": [], "structuredContent": {"n": 1}}));
+            let events = format!("retry: 1\nid: 1\ndata: {note}\n\nid: 2\ndata: {answer}\n");
+            Reply::events().chunk(events).end()
+        })
+    })
+    .await;
+    let remote = upstream(server.entry());
+    let answer = call(&remote, "slow", json!({})).await.unwrap();
+    assert_eq!(answer["structuredContent"]["n"], 1);
+}
+
+/// A busy server may be of either era: what it said is the reason, if it does not know `initialize`.
+#[tokio::test]
+async fn a_server_that_is_busy_at_the_first_question_says_so() {
+    let server = RemoteServer::new(Style::Stateless, |got| {
+        let is_first = got.json()["method"] == "server/discover";
+        is_first.then(|| Reply::new(503, &[("content-type", "text/plain")], "come back later"))
+    })
+    .await;
+    let fault = call(&upstream(server.entry()), "echo", json!({})).await.unwrap_err();
+    assert!(fault.to_string().contains("come back later"), "{fault}");
 }
 
 #[tokio::test]

@@ -240,6 +240,26 @@ async fn a_task_that_is_over_has_a_result_or_says_why_not() {
     assert_eq!(told, "the task has failed: no disk");
 }
 
+/// The server says that the task has failed, so its result is an error, whether it says so or not.
+#[tokio::test]
+async fn a_task_that_has_failed_is_an_error_with_any_result() {
+    for (result_of, says) in [
+        (json!({"content": [{"type": "text", "text": "half"}]}), "the task has failed: no disk"),
+        (json!({"content": [{"type": "text", "text": "disk full"}], "isError": true}), "disk full"),
+    ] {
+        let server = Tasking::new(Form::Requested, move |asked, _, got| match asked {
+            "tasks/get" => {
+                Some(Reply::json(&result(got, &state("failed", json!({"statusMessage": "no disk"})))))
+            }
+            "tasks/result" => Some(Reply::json(&result(got, &result_of))),
+            _ => None,
+        })
+        .await;
+        let (Ok(said) | Err(said)) = server.work().await;
+        assert!(said.contains(says), "{says}: {said}");
+    }
+}
+
 /// The result of a task has the limits of any result, and goes to a file where that is asked for.
 #[tokio::test]
 async fn a_large_result_of_a_task_is_one_like_any_other() {

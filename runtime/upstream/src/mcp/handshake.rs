@@ -126,6 +126,8 @@ pub(super) struct Greeting<'a> {
 enum Discovery {
     Stateless(Hello),
     Legacy,
+    /// The server answers no requests for now. It may be of either era.
+    Busy(UpstreamFault),
     Hopeless(UpstreamFault),
 }
 
@@ -143,6 +145,7 @@ impl Greeting<'_> {
             verdict = &mut discover => return match verdict {
                 Discovery::Stateless(hello) => Ok(hello),
                 Discovery::Legacy => self.initialize().await,
+                Discovery::Busy(fault) => self.initialize().await.map_err(|_| fault),
                 Discovery::Hopeless(fault) => Err(fault),
             },
             () = sleep(grace) => {}
@@ -155,6 +158,7 @@ impl Greeting<'_> {
                 Ok(hello) => Ok(hello),
                 Err(fault) => match discover.await {
                     Discovery::Stateless(hello) => Ok(hello),
+                    Discovery::Busy(busy) => Err(busy),
                     Discovery::Legacy | Discovery::Hopeless(_) => Err(fault),
                 },
             },
@@ -164,6 +168,7 @@ impl Greeting<'_> {
                     Ok(Ok(shaken)) => Ok(shaken),
                     Ok(Err(_)) | Err(_) => Ok(hello),
                 },
+                Discovery::Busy(fault) => initialize.await.map_err(|_| fault),
                 Discovery::Legacy | Discovery::Hopeless(_) => initialize.await,
             },
         }
@@ -192,6 +197,7 @@ impl Greeting<'_> {
             Err(fault @ (UpstreamFault::Unavailable(_) | UpstreamFault::LoginRequired(_))) => {
                 return Discovery::Hopeless(fault);
             }
+            Err(fault @ UpstreamFault::Transient { .. }) => return Discovery::Busy(fault),
             Err(_) => return Discovery::Legacy,
         };
         // A different result comes from a server that answers every method.

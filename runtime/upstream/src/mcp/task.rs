@@ -118,6 +118,14 @@ struct State<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// The result of a task that has failed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    #[serde(default)]
+    is_error: bool,
+}
+
 impl TaskTalk<'_> {
     /// What an answer is, if it is no result.
     pub(super) async fn unfinished(&self, result: &CallResult) -> Result<Option<Unfinished>, UpstreamFault> {
@@ -192,7 +200,19 @@ impl TaskTalk<'_> {
             ("input_required", TaskForm::Requested) => {
                 self.result(task, self.deadline.duration_since(Instant::now())).await
             }
-            ("completed" | "failed", TaskForm::Requested) => self.result(task, patience).await,
+            ("completed", TaskForm::Requested) => self.result(task, patience).await,
+            ("failed", TaskForm::Requested) => {
+                let is_error = |answer: &RawAnswer| {
+                    let said = serde_json::from_slice::<Failure>(answer.bytes());
+                    answer.spilled().is_some() || said.is_ok_and(|said| said.is_error)
+                };
+                match self.result(task, patience).await? {
+                    Step::Over(Ok(CallResult::Mcp(answer))) if !is_error(&answer) => {
+                        Ok(Step::Over(Err(UpstreamFault::Rpc(why("the task has failed")))))
+                    }
+                    step => Ok(step),
+                }
+            }
             ("completed", _) => Ok(Step::Over(self.completed(state.result, in_file))),
             ("failed", _) => {
                 let error = state.error.map(|error| ErrorObject::read(error.get().as_bytes()));

@@ -419,6 +419,10 @@ impl Owner {
         let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
             live.then(|| connection.listen());
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
+        let mut number = 0;
+        if live {
+            events.follow_tools(about.catalog.clone());
+        }
         let (mut next_listing, mut next_offers) = (Instant::now(), Instant::now());
         let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let mut expires = expiry();
@@ -448,6 +452,7 @@ impl Owner {
                     return end;
                 },
                 () = lists_changed, if live && listing.is_none() => {
+                    number = events.listing_begins();
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 () = changed(&mut pins) => {
@@ -459,6 +464,7 @@ impl Owner {
                     match listed {
                         Ok(tools) => {
                             let tools = self.publish_tools(tools, None).await;
+                            events.listing_published(number);
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
                         }
                         Err(error) => {

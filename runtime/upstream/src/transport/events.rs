@@ -8,10 +8,10 @@ use crate::client_features::{PassedRequest, forwarded};
 use crate::jsonrpc::message::{self, ProgressNote};
 use crate::progress::{CallProgress, FollowedCall, FollowedCalls};
 use crate::{CallingClient, ClientError, ClientFeatures, Offered};
-use ptc_calls::tools::ServerText;
+use ptc_calls::tools::{ServerText, SharedCatalog, UpstreamTool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
 /// its beginning counts as a change.
@@ -52,6 +52,17 @@ pub struct ServerEvents {
     signs_of_life: AtomicU64,
     tools_changed: Notify,
     offers_changed: Notify,
+    /// `None` where the tool list is loaded once.
+    listings: watch::Sender<Option<Listings>>,
+}
+
+/// The loads of a tool list that changes.
+#[derive(Clone)]
+struct Listings {
+    catalog: SharedCatalog,
+    begun: u64,
+    /// The number of the last one that is published.
+    published: u64,
 }
 
 impl ServerEvents {
@@ -68,6 +79,7 @@ impl ServerEvents {
             signs_of_life: AtomicU64::new(0),
             tools_changed: Notify::new(),
             offers_changed: Notify::new(),
+            listings: watch::Sender::new(None),
         }
     }
 
@@ -192,6 +204,38 @@ impl ServerEvents {
     /// Waits for a change of the tool list; one that came before is not missed.
     pub(crate) async fn tools_changed(&self) {
         self.tools_changed.notified().await;
+    }
+
+    /// The tool list is loaded again after changes, and published in this catalog.
+    pub(crate) fn follow_tools(&self, catalog: SharedCatalog) {
+        self.listings.send_replace(Some(Listings { catalog, begun: 0, published: 0 }));
+    }
+
+    /// A load of the tool list begins. Gives its number.
+    pub(crate) fn listing_begins(&self) -> u64 {
+        self.listings.send_modify(|listings| listings.iter_mut().for_each(|all| all.begun += 1));
+        self.listings.borrow().as_ref().map_or(0, |all| all.begun)
+    }
+
+    /// The list with this number is published.
+    pub(crate) fn listing_published(&self, number: u64) {
+        self.listings.send_modify(|listings| listings.iter_mut().for_each(|all| all.published = number));
+    }
+
+    /// The tool as the catalog has it, if its list is loaded again after changes.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<UpstreamTool>> {
+        let listings = self.listings.borrow();
+        listings.as_ref()?.catalog.snapshot().tool(&self.server, name).cloned()
+    }
+
+    /// Has the tool list loaded again, and waits until it is published.
+    pub(crate) async fn tools_listed_again(&self) {
+        let mut listings = self.listings.subscribe();
+        let Some(begun) = listings.borrow().as_ref().map(|all| all.begun) else { return };
+        self.tools_changed.notify_one();
+        let is_over = |all: &Option<Listings>| all.as_ref().is_none_or(|all| all.published > begun);
+        // The sender is a field of this structure.
+        let _ = listings.wait_for(is_over).await;
     }
 
     /// Waits for a change of the lists of resources or prompts; one that came before is not missed.

@@ -72,7 +72,11 @@ impl HttpRefusal {
     /// servers say so with 400 and a text about the session. Mostly the body names no request, because they have not read
     /// it. An answer to a request says nothing about the session, unless its text does.
     pub(super) fn is_lost_session(&self) -> bool {
-        let says = |text: &str| text.to_ascii_lowercase().contains("session");
+        let says = |text: &str| {
+            let text = text.to_ascii_lowercase();
+            // The SDK for TypeScript: "Bad Request: Server not initialized".
+            text.contains("session") || text.contains("not initialized")
+        };
         let is_about_session =
             says(&self.text) || self.error.as_ref().is_some_and(|error| says(&error.message));
         match self.status {

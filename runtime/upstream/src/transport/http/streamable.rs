@@ -20,7 +20,7 @@ use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use futures_util::FutureExt;
 use ptc_base::net::{Method, NetError, NetFault, Payload, Response};
 use ptc_base::tasks::{self, TaskOwner};
-use ptc_calls::tools::ServerText;
+use ptc_calls::tools::{CallTarget, ServerText, UpstreamTool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -127,6 +127,10 @@ impl Streamable {
         body: Payload,
     ) -> Result<(Answered, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
+        let called = match &request.target {
+            CallTarget::Tool(name) => self.events.tool(name),
+            _ => None,
+        };
         loop {
             tries += 1;
             let session = match request.envelope.era {
@@ -157,7 +161,23 @@ impl Streamable {
                 Err(SendFault::OtherLogin) => {}
             }
             self.renew(session.generation).await?;
+            if let Some(called) = &called {
+                self.find_again(called).await?;
+            }
         }
+    }
+
+    /// Waits for the tool list of a new session: the server may have started again with another tool of this name, which is
+    /// neither reviewed nor approved.
+    async fn find_again(&self, called: &Arc<UpstreamTool>) -> Result<(), PostFailure> {
+        self.events.tools_listed_again().await;
+        let name = &called.name;
+        if self.events.tool(name).as_ref() == Some(called) {
+            return Ok(());
+        }
+        let why =
+            format!("the server has lost its session, and {name} is another tool now: it was not called");
+        Err(PostFailure::Fault(UpstreamFault::transient(why)))
     }
 
     /// The failure of a call that the server has refused: of this call only. A 401 says nothing of the requests that are under
@@ -252,9 +272,16 @@ impl Streamable {
                 Err(error) if error.fault == NetFault::Reset => error.into(),
                 Err(error) => return Err(self.failed(&error)),
             };
-            stream = match &session {
-                Some(session) if stream.last_id().is_some() => self.resume(stream, session, why).await?,
-                _ => return Err(PostFailure::Broken(why)),
+            let (Some(session), Some(_)) = (&session, stream.last_id()) else {
+                return Err(PostFailure::Broken(why));
+            };
+            stream = match self.resume(&stream, session, why).await {
+                Ok(response) => EventStream::resumed(response.body, stream),
+                // A server that does not go on may have sent the whole answer, without its last blank line.
+                Err(failure) => {
+                    let rest = stream.rest();
+                    return rest.and_then(|data| self.take(data, id, Some(session))).unwrap_or(Err(failure));
+                }
             };
         }
     }
@@ -262,18 +289,15 @@ impl Streamable {
     /// Requests the rest of a stream, again and again until the server answers: the caller has a deadline.
     async fn resume(
         &self,
-        mut stream: EventStream,
+        stream: &EventStream,
         session: &HttpSession,
         why: UpstreamFault,
-    ) -> Result<EventStream, PostFailure> {
+    ) -> Result<Response, PostFailure> {
         loop {
             sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
             let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id()).session(session);
             match self.wire.send(Method::GET, metadata, None).await {
-                Ok(Answered { response, .. }) if is_events(&response) => {
-                    stream = EventStream::resumed(response.body, stream);
-                    return Ok(stream);
-                }
+                Ok(Answered { response, .. }) if is_events(&response) => return Ok(response),
                 Ok(_) | Err(SendFault::OtherLogin) => return Err(PostFailure::Broken(why)),
                 Err(SendFault::Net(error)) if wire::is_gone(&error) => return Err(self.failed(&error)),
                 Err(SendFault::Net(_)) => {}
