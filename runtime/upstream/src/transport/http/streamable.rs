@@ -146,9 +146,8 @@ impl Streamable {
                     let is_lost = session.id.is_some() && !was_lost && refusal.is_lost_session();
                     if !is_lost || refusal.answers(id) {
                         if is_lost {
-                            // The next call needs it. A failure ends the connection, and there is no time to wait for long.
-                            let left = request.deadline.saturating_duration_since(Instant::now());
-                            let _ = timeout(left / 2, self.renew(session.generation)).await;
+                            // The next call needs it. This one has its answer, and begins the renewal only.
+                            let _ = self.renew(session.generation).now_or_never();
                         }
                         return Err(self.refused(refusal));
                     }
