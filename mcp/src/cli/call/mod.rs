@@ -235,7 +235,9 @@ fn not_answered(error: CallError, call: &ToolCall, tool: Option<&UpstreamTool>, 
         }
         CallError::World(fault) => {
             let flag = match fault.reason {
-                CallFault::ResponseTooLarge => "; --max-upstream-response-bytes sets the limit",
+                CallFault::ResponseTooLarge if fault.message.contains("max_upstream_response_bytes") => {
+                    "; --max-upstream-response-bytes sets the limit"
+                }
                 _ => "",
             };
             Called::Failed {
