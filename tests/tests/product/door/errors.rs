@@ -364,6 +364,12 @@ fn a_place_that_is_not_there_is_not_made_by_looking() {
     }
     assert!(!typo.exists());
     let mut pin = ptc(&["pin", "--all"]);
+    // Without a word it is the list.
+    for words in [&["--output", "json"][..], &["--output", "json", "list"]] {
+        let state = folder.path().to_str().unwrap();
+        let listed = run_ptc(&[&["runs"][..], words, &["--state", state]].concat(), "");
+        assert_eq!(listed.stdout, "{\"runs\":[]}\n", "{listed:?}");
+    }
     pin.current_dir(folder.path());
     let pinned = run(pin, "");
     assert_eq!(pinned.code, Some(2), "{pinned:?}");
