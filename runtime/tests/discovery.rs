@@ -111,6 +111,13 @@ async fn apropos_ranks_tools_before_names_of_the_language() {
     );
     let by_hint = lines(&runtime, "(apropos \"destructive\")").await;
     assert_eq!(by_hint[0], "fs/deleteFile {:path string} - Remove something for good");
+    // A hint is found by each of its words, as a description is.
+    assert_eq!(lines(&runtime, "(apropos \"destruct\" {:load true})").await, by_hint[..1]);
+    for query in ["only", "readonly", "readOnlyHint", "read only"] {
+        let found = lines(&runtime, &format!("(apropos \"{query}\" {{:load true}})")).await;
+        assert!(found.iter().any(|line| line.starts_with("fs/read_text_file ")), "{query}: {found:?}");
+        assert!(!found.iter().any(|line| line.starts_with("fs/deleteFile ")), "{query}: {found:?}");
+    }
     assert_eq!(lines(&runtime, "(apropos \"file\" {:limit 2})").await.len(), 2);
     assert_eq!(lines(&runtime, "(apropos \"file\" {:load true :limit 50})").await.len(), 3);
     assert!(lines(&runtime, "(apropos \"zzzz\")").await.is_empty());
@@ -299,8 +306,18 @@ async fn lists_over_the_cap_are_cut_and_texts_over_it_are_nil() {
     let outcome =
         runtime.run("[(count (dir 'fs)) (doc 'fs/deleteFile) (meta 'fs/deleteFile)]", with(100)).await;
     assert_eq!(outcome.result.unwrap().text, "[1 nil nil]");
-    assert_eq!(outcome.notes[0], "dir: 1 of 3 entries fit into max-catalog-result-bytes (100)");
+    // The next page begins at the first entry that was cut.
+    assert_eq!(
+        outcome.notes[0],
+        "dir: 1 of 3 entries fit into max-catalog-result-bytes (100); {:offset 1} gives the next"
+    );
     assert_eq!(outcome.notes.len(), 3, "{:?}", outcome.notes);
+    let outcome = runtime.run("(count (dir 'fs {:offset 1 :limit 1}))", with(100)).await;
+    assert_eq!(outcome.result.unwrap().text, "1");
+    assert_eq!(outcome.notes, ["dir: 1 of 3 of fs shown; {:offset 2} gives the next"]);
+    let outcome = runtime.run("(dir 'fs)", with(10)).await;
+    assert_eq!(outcome.result.unwrap().text, "[]");
+    assert_eq!(outcome.notes, ["dir: 0 of 3 entries fit into max-catalog-result-bytes (10)"]);
 }
 
 #[tokio::test]

@@ -68,11 +68,16 @@ async fn a_server_limits_the_calls_of_each_program() {
                     (:message (tool/call 'fake/echo)) (:ok (tool/call 'other/echo))]";
     for _ in 0..2 {
         let want = "[[:fine :fine :cap_exhausted] \
-                    \"cap_exhausted: upstream fake allows 2 calls a program\" true]";
+                    \"cap_exhausted: upstream fake allows 2 calls a program (max_calls_per_program)\" true]";
         assert_eq!(value(&runtime, program).await, want);
     }
     let outcome = run(&runtime, program).await;
     assert_eq!(outcome.usage.upstream_calls, 3);
+    let failed = failure(&runtime, "(dotimes [n 3] (tool/call! 'fake/echo {:n n}))").await;
+    assert_eq!(
+        failed.message,
+        "fake/echo: :cap_exhausted, upstream fake allows 2 calls a program (max_calls_per_program)"
+    );
 }
 
 #[tokio::test]
@@ -101,6 +106,9 @@ async fn a_server_has_its_own_timeout_and_response_cap() {
         })
         .collect();
     assert_eq!(reasons, [CallFault::Timeout, CallFault::ResponseTooLarge]);
+    let message = value(&runtime, "(:message (tool/call 'other/big {:bytes 1000}))").await;
+    assert!(message.contains("exceeds max_response_bytes of the server (500); "), "{message}");
+    assert!(message.ends_with("or raise max_response_bytes of the server\""), "{message}");
 }
 
 #[tokio::test]

@@ -82,5 +82,9 @@ fn as_prefix(text: &str) -> Option<String> {
     let [one, operator @ ("+" | "-" | "*" | "/" | "<" | ">" | "<=" | ">=" | "="), other] = words[..] else {
         return None;
     };
+    // In a form, as in `(list < 1)`, an operator is a value.
+    if text.contains(['(', ')', '[', ']', '{', '}', '"', ';']) {
+        return None;
+    }
     Some(format!("({operator} {one} {other})"))
 }

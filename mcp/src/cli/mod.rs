@@ -56,6 +56,7 @@ use ptc_base::process;
 use ptc_server::console::exit::{self, Abort, Exit};
 use ptc_server::console::logging;
 use ptc_server::console::{self, style};
+use ptc_server::redact;
 use ptc_upstream::config::names;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -194,9 +195,18 @@ pub enum OutputFormat {
 }
 
 impl Commands {
-    /// Whether its only result is what it writes to standard output.
+    /// Whether it works for nothing, or does things without a word, if nothing can be written to standard output.
     fn is_lost_without_output(&self) -> bool {
-        matches!(self, Commands::Batch(args) if args.writes_answers())
+        match self {
+            Commands::Batch(args) => args.writes_answers(),
+            Commands::Eval(_)
+            | Commands::Exec(_)
+            | Commands::Task(_)
+            | Commands::Call(_)
+            | Commands::Replay(_)
+            | Commands::Test(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -215,11 +225,18 @@ pub fn main(output_is_closed: bool) -> ExitCode {
         Err(error) => {
             // Help and version are answers, not errors. If printing fails, nothing else can be done.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+            return match error.use_stderr() {
+                true => Exit::Usage.into(),
+                false if output_is_closed => failed(&redact::closed_stdout().into()),
+                false => Exit::Ok.into(),
+            };
         }
     };
-    if output_is_closed && cli.command.is_lost_without_output() {
-        return failed(&Abort { exit: Exit::Io, message: "standard output is closed".to_owned() });
+    if output_is_closed {
+        if cli.command.is_lost_without_output() {
+            return failed(&redact::closed_stdout().into());
+        }
+        redact::close_stdout();
     }
     match run(cli) {
         Ok(exit) => exit.into(),

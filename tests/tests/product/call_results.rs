@@ -102,6 +102,29 @@ fn prints_are_whole_while_the_answer_has_room_and_cuts_say_so() {
     assert_eq!(server.end(), Some(0));
 }
 
+/// The limit of prints counts what was printed. Lines without a byte are limited by their number.
+#[test]
+fn the_limit_of_prints_counts_the_bytes_of_the_lines() {
+    let printed = |program: &str, most: &str| {
+        let words = ["eval", program, "--output", "json", "--max-print-bytes", most];
+        let answer: Value = serde_json::from_str(&run_ptc(&words, "").stdout).unwrap();
+        (answer["prints"].clone(), answer["notes"].to_string())
+    };
+    let (prints, notes) = printed("(println \"abcdé\")", "6");
+    assert_eq!((prints, notes.contains("prints end")), (json!(["abcdé"]), false), "{notes}");
+    let (prints, notes) = printed("(dotimes [_ 20] (println \"abcde\"))", "100");
+    assert_eq!((prints, notes.contains("prints end")), (json!(vec!["abcde"; 20]), false), "{notes}");
+    let (prints, notes) = printed("(dotimes [_ 21] (println \"abcde\"))", "102");
+    assert_eq!(prints[20], "ab");
+    assert!(
+        notes.contains("prints end after 102 bytes (--max-print-bytes), 3 more bytes were cut"),
+        "{notes}"
+    );
+    let (prints, notes) = printed("(dotimes [_ 100000] (println))", "100");
+    assert_eq!(prints.as_array().unwrap().len(), 32_768);
+    assert!(notes.contains("prints end after 32768 lines"), "{notes}");
+}
+
 #[test]
 fn ptc_call_shows_all_content_and_saves_binary_data() {
     let config = Upstreams::probe().write();

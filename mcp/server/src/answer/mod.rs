@@ -120,6 +120,8 @@ pub enum RefusalReason {
     ShuttingDown,
     /// Another request of its client cancelled it, on a transport where each request needs a response.
     Cancelled,
+    /// A session cannot be used; its reason.
+    Session(&'static str),
 }
 
 impl RefusalReason {
@@ -131,6 +133,7 @@ impl RefusalReason {
             RefusalReason::UnknownTool => "unknown_tool",
             RefusalReason::ShuttingDown => "shutting_down",
             RefusalReason::Cancelled => "cancelled",
+            RefusalReason::Session(reason) => reason,
         }
     }
 }

@@ -14,7 +14,7 @@ pub mod style;
 use crate::redact::{self, Form, shapes};
 use exit::Abort;
 use serde::Serialize;
-use serde_json::Value;
+use std::fmt::Display;
 use std::io::{BufWriter, Write};
 
 /// Writes text for people to standard output.
@@ -41,8 +41,8 @@ pub fn write_json(value: &impl Serialize) -> Result<(), Abort> {
     Ok(output.flush()?)
 }
 
-/// Writes indented JSON to standard output.
-pub fn write_document(document: &Value) -> Result<(), Abort> {
+/// Writes indented JSON to standard output: what `{:#}` makes of the document.
+pub fn write_document(document: &impl Display) -> Result<(), Abort> {
     let mut output = BufWriter::new(redact::stdout(Form::Json(&shapes::REPORT)));
     writeln!(output, "{document:#}")?;
     Ok(output.flush()?)

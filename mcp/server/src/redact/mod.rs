@@ -25,8 +25,9 @@ use visible::Reader;
 
 use ptc_base::secrets::{Cut, SecretRegistry};
 use std::borrow::Cow;
-use std::io::{IsTerminal, Stderr, Stdout};
+use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Secrets of this process. They are global because the standard streams are: a log line may be written where
 /// no runtime exists.
@@ -47,11 +48,37 @@ pub fn clean(bytes: Vec<u8>, form: Form) -> RedactedBytes {
     RedactedBytes::new(bytes, form, secrets())
 }
 
+static STDOUT_IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// From now on what is written to standard output is an error. For a process that began without one: what it writes
+/// there would be lost without an error.
+pub fn close_stdout() {
+    STDOUT_IS_CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// The error of what is written to a closed standard output.
+pub fn closed_stdout() -> io::Error {
+    io::Error::other("standard output is closed")
+}
+
+/// Standard output; `None` if it is closed.
+pub struct Output(Option<Stdout>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().ok_or_else(closed_stdout)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Stdout::flush)
+    }
+}
+
 /// Standard output.
 #[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
-pub fn stdout(form: Form) -> RedactingWriter<Stdout> {
-    RedactingWriter::new(std::io::stdout(), form, secrets().clone())
-        .read_by(reader(form, stdout_is_terminal()))
+pub fn stdout(form: Form) -> RedactingWriter<Output> {
+    let output = (!STDOUT_IS_CLOSED.load(Ordering::Relaxed)).then(io::stdout);
+    RedactingWriter::new(Output(output), form, secrets().clone()).read_by(reader(form, stdout_is_terminal()))
 }
 
 /// Standard error.

@@ -1,10 +1,13 @@
 //! The command `ptc call`, which calls one tool without a program.
 
 mod content;
+mod exact;
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
+use super::flags::source::without_mark;
+use exact::Exact;
 use ptc_calls::asker::CallOrigin;
 use ptc_calls::limits::Limits;
 use ptc_calls::outcome::{CallFault, Outcome, RenderedValue};
@@ -16,8 +19,10 @@ use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::progress::ToolLine;
 use ptc_server::console::style::Style;
 use ptc_upstream::UpstreamState;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -54,7 +59,7 @@ pub struct CallArgs {
 #[derive(Debug, Deserialize, Serialize)]
 enum Called {
     /// The tool answered. Without further content, `blocks` is empty.
-    Answered { value: Value, is_text: bool, blocks: Vec<Value> },
+    Answered { value: Exact, is_text: bool, blocks: Vec<Value> },
     /// The tool, or its server, failed.
     Failed { reason: String, message: String },
     /// The call was not sent.
@@ -72,8 +77,10 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
         Called::Answered { value, is_text, blocks } => {
             let lines = content::lines(&blocks, args.save.as_deref())?;
             match args.output {
-                OutputFormat::Json if blocks.is_empty() => console::write_json(&value)?,
-                OutputFormat::Json => console::write_json(&json!({ "value": value, "content": blocks }))?,
+                OutputFormat::Json if blocks.is_empty() => console::write_json(&one_line(&value))?,
+                OutputFormat::Json => {
+                    console::write_json(&Answer { value: one_line(&value), content: blocks })?
+                }
                 OutputFormat::Text => show(&value, is_text, &blocks, lines)?,
             }
             Ok(Exit::Ok)
@@ -89,16 +96,29 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
     }
 }
 
+/// An answer with further content, for programs.
+#[derive(Serialize)]
+struct Answer {
+    value: Exact,
+    content: Vec<Value>,
+}
+
+/// A value on one line.
+fn one_line(value: &Exact) -> Exact {
+    // JSON without the blanks between its tokens is JSON.
+    exact::read(&exact::compact(value)).unwrap_or_default()
+}
+
 /// Shows an answer to people. Of content with a JSON value, standard output has the value alone, so that a program can
 /// read it.
-fn show(value: &Value, is_text: bool, blocks: &[Value], lines: Vec<String>) -> Result<(), Abort> {
-    match value {
+fn show(value: &Exact, is_text: bool, blocks: &[Value], lines: Vec<String>) -> Result<(), Abort> {
+    match exact::as_text(value) {
         // The value is one of the lines.
-        Value::String(_) if is_text && !lines.is_empty() => {}
-        Value::Null if !lines.is_empty() => {}
-        Value::String(text) => console::write_data([text.as_str(), "\n"])?,
-        json => {
-            console::write_document(json)?;
+        Some(_) if is_text && !lines.is_empty() => {}
+        None if value.get() == "null" && !lines.is_empty() => {}
+        Some(text) => console::write_data([text.as_str(), "\n"])?,
+        None => {
+            console::write_document(&exact::indented(value))?;
             let read = blocks.iter().position(|block| is_text && block["type"] == "text");
             let rest = lines.iter().enumerate().filter(|(at, _)| read != Some(*at));
             rest.for_each(|(_, line)| console::complain(line));
@@ -135,7 +155,7 @@ async fn called(
         return Err(did_not_start(&args.upstreams, server, &why));
     }
     let known = booted.runtime.catalog().tool(server, tool).cloned();
-    let arguments = Value::Object(given.typed(known.as_deref())).to_string();
+    let arguments = given.typed(known.as_deref());
     // One call has the time of a call; there is no program around it.
     let limits = args.limits.over(Limits { timeout_ms: u64::MAX, ..Limits::with_upstreams() })?;
     let (broker, most) = (booted.runtime.broker().clone(), limits);
@@ -198,11 +218,11 @@ fn ending(called: &Called) -> Outcome {
 fn answered(payload: &CallPayload) -> Called {
     let value = match payload.value() {
         PayloadValue::Json(json) => serde_json::from_slice(json).unwrap_or_default(),
-        PayloadValue::Text(text) if looks_like_json(text) => {
-            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+        PayloadValue::Text(text) => {
+            let json = if looks_like_json(text) { exact::read(text) } else { None };
+            json.unwrap_or_else(|| exact::text(text))
         }
-        PayloadValue::Text(text) => text.into(),
-        PayloadValue::Nothing => Value::Null,
+        PayloadValue::Nothing => Exact::default(),
     };
     match payload.failure() {
         None => {
@@ -213,7 +233,7 @@ fn answered(payload: &CallPayload) -> Called {
         Some((reason, message)) => {
             // A tool may say more as data than in words.
             let more = match payload.value() {
-                PayloadValue::Json(_) => format!("\n{value}"),
+                PayloadValue::Json(_) => format!("\n{}", exact::compact(&value)),
                 PayloadValue::Text(_) | PayloadValue::Nothing => String::new(),
             };
             Called::Failed { reason: reason.name().to_owned(), message: format!("{message}{more}") }
@@ -235,7 +255,9 @@ fn not_answered(error: CallError, call: &ToolCall, tool: Option<&UpstreamTool>, 
         }
         CallError::World(fault) => {
             let flag = match fault.reason {
-                CallFault::ResponseTooLarge => "; --max-upstream-response-bytes sets the limit",
+                CallFault::ResponseTooLarge if fault.message.contains("max_upstream_response_bytes") => {
+                    "; --max-upstream-response-bytes sets the limit"
+                }
                 _ => "",
             };
             Called::Failed {
@@ -268,10 +290,11 @@ fn usage(tool: &UpstreamTool) -> String {
 /// Characters of one argument in a usage line.
 const SHOWN: usize = 100;
 
-/// The arguments as they were typed.
+/// The arguments as they were typed. Their numbers keep all digits.
 #[derive(Debug)]
 enum Given {
-    Object(Map<String, Value>),
+    /// The text of a JSON object.
+    Object(String),
     Words(Vec<(String, String)>),
 }
 
@@ -284,13 +307,13 @@ impl Given {
             let mut read = String::new();
             let text = if text == "-" {
                 std::io::stdin().read_to_string(&mut read)?;
-                &read
+                without_mark(read)
             } else {
-                text
+                text.clone()
             };
-            let object = serde_json::from_str(text)
+            serde_json::from_str::<BTreeMap<String, IgnoredAny>>(&text)
                 .map_err(|error| Abort::usage(format!("the arguments are no JSON object: {error}")))?;
-            return Ok(Given::Object(object));
+            return Ok(Given::Object(text));
         }
         let pair = |word: &String| {
             let pair = word.split_once('=').filter(|(key, _)| !key.is_empty());
@@ -301,46 +324,54 @@ impl Given {
         words.iter().map(pair).collect::<Result<_, _>>().map(Given::Words)
     }
 
-    /// The arguments as JSON, with the types of the schema.
-    fn typed(self, tool: Option<&UpstreamTool>) -> Map<String, Value> {
+    /// The arguments as JSON on one line, with the types of the schema.
+    fn typed(self, tool: Option<&UpstreamTool>) -> String {
         match self {
-            Given::Object(object) => object,
-            Given::Words(words) => words
-                .into_iter()
-                .map(|(key, text)| {
+            // Strings of JSON have no line breaks.
+            Given::Object(text) => text.trim().replace(['\n', '\r'], " "),
+            Given::Words(words) => {
+                let mut members: Vec<(String, Exact)> = Vec::with_capacity(words.len());
+                for (key, text) in words {
                     let value = typed(&text, tool.map(|tool| &tool.input_schema["properties"][&key]["type"]));
-                    (key, value)
-                })
-                .collect(),
+                    match members.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, last)) => *last = value,
+                        None => members.push((key, value)),
+                    }
+                }
+                let members = members.iter().map(|(key, value)| format!("{}:{value}", Value::from(&**key)));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }
         }
     }
 }
 
 /// Converts a value to the type in the schema. Without a type, it is JSON if it parses as JSON.
-fn typed(text: &str, kind: Option<&Value>) -> Value {
+fn typed(text: &str, kind: Option<&Value>) -> Exact {
     let is_text = kind.is_some_and(|kind| kind == "string");
-    let parsed = if is_text { None } else { serde_json::from_str(text).ok() };
-    parsed.unwrap_or_else(|| text.into())
+    let parsed = if is_text { None } else { exact::read(text) };
+    parsed.unwrap_or_else(|| exact::text(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn values_are_what_the_schema_says() {
         let string = json!("string");
-        assert_eq!(typed("5", Some(&string)), json!("5"));
-        assert_eq!(typed("5", Some(&json!("integer"))), json!(5));
-        assert_eq!(typed("[1, 2]", None), json!([1, 2]));
-        assert_eq!(typed("plain text", None), json!("plain text"));
+        assert_eq!(typed("5", Some(&string)).get(), "\"5\"");
+        assert_eq!(typed("5", Some(&json!("integer"))).get(), "5");
+        assert_eq!(typed("[1, 2]", None).get(), "[1, 2]");
+        assert_eq!(typed("plain text", None).get(), "\"plain text\"");
         let words = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Given::read(&words).map(|given| Value::from(given.typed(None)))
+            Given::read(&words).map(|given| given.typed(None))
         };
-        assert_eq!(words(&["a=1", "b=x=y"]).unwrap(), json!({ "a": 1, "b": "x=y" }));
-        assert_eq!(words(&["{\"a\": [1]}"]).unwrap(), json!({ "a": [1] }));
-        assert_eq!(words(&[]).unwrap(), json!({}));
+        assert_eq!(words(&["a=1", "b=x=y", "a=2"]).unwrap(), "{\"a\":2,\"b\":\"x=y\"}");
+        assert_eq!(words(&["{\"a\":\n[1]}\n"]).unwrap(), "{\"a\": [1]}");
+        assert_eq!(words(&["a=18446744073709551616"]).unwrap(), "{\"a\":18446744073709551616}");
+        assert_eq!(words(&[]).unwrap(), "{}");
         assert!(words(&["plain"]).is_err() && words(&["{1"]).is_err());
     }
 }

@@ -46,6 +46,9 @@ Exit codes: 0 done, 1 the program failed, 2 there is no such run, 3 an upstream 
 pub struct RunsArgs {
     #[command(subcommand)]
     command: Option<RunsCommand>,
+    /// How to write the list [default: text]
+    #[arg(long, value_enum)]
+    output: Option<OutputFormat>,
     #[command(flatten)]
     state: StateFlags,
 }
@@ -54,9 +57,9 @@ pub struct RunsArgs {
 enum RunsCommand {
     /// Show the runs that have not ended
     List {
-        /// How to write the list
-        #[arg(long, value_enum, default_value_t)]
-        output: OutputFormat,
+        /// How to write the list [default: text]
+        #[arg(long, value_enum)]
+        output: Option<OutputFormat>,
         #[command(flatten)]
         state: StateFlags,
     },
@@ -107,11 +110,14 @@ enum InDoubtFlag {
 
 /// Runs the command: in the server that has the folder, or here if there is none.
 pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
-    let (mut output, mut resume) = (OutputFormat::Text, None);
+    let (mut output, mut resume) = (args.output, None);
+    if output.is_some() && !matches!(args.command, None | Some(RunsCommand::List { .. })) {
+        return Err(Abort::usage("--output is a flag of the list alone"));
+    }
     let (request, state) = match args.command {
         None => (Request::List, args.state),
         Some(RunsCommand::List { output: wanted, state }) => {
-            output = wanted;
+            output = wanted.or(output);
             (Request::List, state.or(args.state))
         }
         Some(RunsCommand::Show { id, state }) => (Request::Show { id }, state.or(args.state)),
@@ -142,7 +148,7 @@ pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
         }
         (Err(error), _) => return Err(Abort::usage(format!("--state: {error}"))),
     };
-    show(reply, output)
+    show(reply, output.unwrap_or_default())
 }
 
 /// Carries a command out in this process.

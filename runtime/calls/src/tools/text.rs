@@ -32,22 +32,38 @@ const EXPLANATION: usize = 1_000;
 pub struct Hint {
     /// Its text in documentation.
     label: &'static str,
-    /// Its words for searches. A query matches with all of these words, or with all of them as one, so `read`
-    /// alone does not match every tool that is read-only.
-    pub words: &'static [&'static str],
+    /// Its text for searches: its name in the protocol, and its words as one.
+    pub searched: &'static str,
     get: fn(&Annotations) -> Option<bool>,
 }
 
 const HINTS: [Hint; 4] = [
-    Hint { label: "read-only", words: &["read", "only"], get: |annotations| annotations.read_only_hint },
-    Hint { label: "destructive", words: &["destructive"], get: |annotations| annotations.destructive_hint },
-    Hint { label: "idempotent", words: &["idempotent"], get: |annotations| annotations.idempotent_hint },
-    Hint { label: "open-world", words: &["open", "world"], get: |annotations| annotations.open_world_hint },
+    Hint {
+        label: "read-only",
+        searched: "readOnlyHint readonly",
+        get: |annotations| annotations.read_only_hint,
+    },
+    Hint {
+        label: "destructive",
+        searched: "destructiveHint",
+        get: |annotations| annotations.destructive_hint,
+    },
+    Hint { label: "idempotent", searched: "idempotentHint", get: |annotations| annotations.idempotent_hint },
+    Hint {
+        label: "open-world",
+        searched: "openWorldHint openworld",
+        get: |annotations| annotations.open_world_hint,
+    },
 ];
 
 /// The hints that are set.
 pub fn hints(annotations: &Annotations) -> impl Iterator<Item = &'static Hint> {
     HINTS.iter().filter(|hint| (hint.get)(annotations) == Some(true))
+}
+
+/// A number of tools in words.
+pub fn count(tools: usize) -> String {
+    format!("{tools} tool{}", if tools == 1 { "" } else { "s" })
 }
 
 /// The text on one line, without control characters, cut after `characters`.

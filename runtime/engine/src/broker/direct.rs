@@ -63,7 +63,7 @@ impl DirectCall {
         };
         match result {
             Ok(result) => answered(&account, call, CallPayload::of(result, None)),
-            Err(fault) => Err(unanswered(&broker, call, &fault, limit)),
+            Err(fault) => Err(unanswered(&broker, call, &fault, limit, None)),
         }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) use payload::{Chosen, PayloadContent};
 use ptc_base::digest::sha256;
 pub(crate) use reserve::CallHistory;
 pub use reserve::{NoPermit, Pending, Permit};
+pub(crate) use send::OWN_CAP;
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;
 

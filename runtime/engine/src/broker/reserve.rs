@@ -284,9 +284,9 @@ impl CallPlan {
         let label = || CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
         let cap = CallFault::CapExhausted.name();
         let refused = match self.callee.limits().max_calls_per_program {
-            Some(limit) if !self.account.take_call_of(server, limit) => {
-                Cow::Owned(format!("{cap}: upstream {server} allows {limit} calls a program"))
-            }
+            Some(limit) if !self.account.take_call_of(server, limit) => Cow::Owned(format!(
+                "{cap}: upstream {server} allows {limit} calls a program (max_calls_per_program)"
+            )),
             _ if self.account.take_call() => {
                 return Ok(OpenCall::begin(&self.account, label(), begun, place));
             }

@@ -59,6 +59,9 @@ pub(super) struct CallMark {
     pub(super) may_repeat: bool,
 }
 
+/// The limit of answers in the configuration of a server, in the message about an answer that exceeds it.
+pub(crate) const OWN_CAP: &str = "max_response_bytes of the server";
+
 /// How it gets there.
 pub(super) enum Route {
     Upstream(Box<UpstreamCall>),
@@ -169,7 +172,10 @@ impl PreparedCall {
                     {
                         return Err(refuse(call, WorldFault::outcome_unknown()).into());
                     }
-                    None => return Err(unanswered(&broker, call, &fault, limit)),
+                    None => {
+                        let own_cap = upstream.limits().max_response_bytes;
+                        return Err(unanswered(&broker, call, &fault, limit, own_cap));
+                    }
                 },
             }
         };
@@ -269,18 +275,23 @@ fn over_memory(call: OpenCall, bytes: u64) -> CallError {
     CallError::OverMemory { bytes }
 }
 
-/// Enters a call without answer into the ledger. Returns the error for its caller.
+/// Enters a call without answer into the ledger. Returns the error for its caller. `own_cap`: the most bytes of an answer
+/// that the configuration of the server sets.
 pub(super) fn unanswered(
     broker: &ToolBroker,
     call: OpenCall,
     fault: &UpstreamFault,
     limit: TimeLimit,
+    own_cap: Option<usize>,
 ) -> CallError {
-    let bytes = match fault {
-        UpstreamFault::TooLarge { bytes, .. } => Some(*bytes),
-        _ => None,
+    let (bytes, fault) = match fault {
+        UpstreamFault::TooLarge { bytes, cap } if own_cap.is_some_and(|own| own as u64 == *cap) => {
+            let message = format!("response {bytes} bytes exceeds {OWN_CAP} ({cap})");
+            (Some(*bytes), WorldFault { reason: fault.reason(), message })
+        }
+        UpstreamFault::TooLarge { bytes, .. } => (Some(*bytes), broker.upstream_fault(fault, limit)),
+        fault => (None, broker.upstream_fault(fault, limit)),
     };
-    let fault = broker.upstream_fault(fault, limit);
     let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
     let duration = call.elapsed();
     call.end(status, duration, bytes);

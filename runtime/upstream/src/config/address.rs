@@ -69,7 +69,7 @@ impl EntryReader<'_> {
         let keys = HOST_ADDRESSES.map(|(key, _)| key);
         let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
         let Some(text) = self.string(entry, key)? else { return Ok(None) };
-        let text = self.host_value(&[key], text)?;
+        let text = self.filled(&[key], text)?;
         for secret in names::in_text(&text) {
             self.protect(&[key], "the secret in url", &secret);
         }

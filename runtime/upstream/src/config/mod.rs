@@ -226,10 +226,11 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
     let text = [entry.to_string(), shared.concat()].concat();
     text.hash(&mut hasher);
     let inherits = entry.get("inheritEnv").and_then(Value::as_bool) == Some(true);
+    let inputs = vars::variables_of_inputs(&text);
     // Wherever a name stands, the entry may mean the variable.
     let decides = |name: &str| match OF_A_SHELL.contains(&name) {
         true => ["${", "${env:"].iter().any(|form| text.contains(&format!("{form}{name}"))),
-        false => inherits || text.contains(name),
+        false => inherits || text.contains(name) || inputs.iter().any(|input| input == name),
     };
     let mut variables: Vec<_> =
         std::env::vars_os().filter(|(name, _)| name.to_str().map_or(inherits, decides)).collect();

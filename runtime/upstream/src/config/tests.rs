@@ -481,6 +481,32 @@ fn remote_servers_as_hosts_write_them() {
 }
 
 #[test]
+fn inputs_of_hosts_are_filled_wherever_variables_are() {
+    let secrets = SecretRegistry::new();
+    let variables = |name: &str| (name == "API_KEY").then(|| "value-of-key".to_owned());
+    let parse = |text: &str| Config::parse_with(text, "mcp.json", &secrets, &variables).ok().unwrap();
+    let config = parse(
+        r#"{"servers": {"a": {"command": "x-${input:api-key}", "args": ["--k=${input:api-key}", "$input:b"],
+        "cwd": "/${input:api-key}/${input:API_KEY}", "env": {"K": "${input:api-key}"}}}}"#,
+    );
+    let spec = stdio(&config.servers[0]);
+    assert_eq!(spec.command, "x-value-of-key");
+    assert_eq!(spec.arguments, ["--k=value-of-key", "$input:b"]);
+    assert_eq!(spec.directory.as_deref(), Some(std::path::Path::new("/value-of-key/value-of-key")));
+    assert_eq!(secrets.scrub("value-of-key"), "[REDACTED]");
+    for entry in [
+        r#""command": "${input:my-key}""#,
+        r#""command": "x", "args": ["${input:my-key}"]"#,
+        r#""command": "x", "cwd": "${input:my-key}""#,
+        r#""command": "x", "env": {"A": "b ${input:my-key}"}"#,
+    ] {
+        let config = parse(&format!(r#"{{"mcpServers": {{"a": {{{entry}}}}}}}"#));
+        let said = config.servers[0].transport.why_unusable().unwrap_or_default().to_owned();
+        assert!(said.contains("set the environment variable MY_KEY"), "{entry}: {said}");
+    }
+}
+
+#[test]
 fn a_list_of_servers_in_yaml_and_in_json() {
     let yaml = "servers:\n  - name: a-b\n    transport: stdio\n    command: x\n    args: [\"1\"]\n  - {name: remote, \
                 transport: sse, url: 'http://127.0.0.1:1/mcp', description: \"${TOKEN}\"}\n\

@@ -2,12 +2,14 @@
 //! `${workspaceFolder}`.
 //!
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
-//! folder, and support `${VAR:-default}`, `${env:VAR}` and the folders.
+//! folder, and support `${VAR:-default}`, `${env:VAR}` and the folders. Where a host would ask its user
+//! (`${input:api-key}`), the variable of that name (`API_KEY`) is used.
 
 use super::entry::EntryReader;
 use super::{ConfigError, Shape};
 use crate::is_inherited;
 use ptc_base::secrets::names;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 impl EntryReader<'_> {
@@ -24,6 +26,10 @@ impl EntryReader<'_> {
             Shape::Upstreams => Placeholders::Plain,
             Shape::McpServers | Shape::Servers | Shape::Listed => Placeholders::Host,
         };
+        let text = match placeholders {
+            Placeholders::Plain => Cow::Borrowed(text),
+            Placeholders::Host => self.without_inputs(path, text)?,
+        };
         let file = Path::new(self.document.name);
         let variables = |name: &str| match placeholders {
             Placeholders::Plain => (self.variables)(name),
@@ -31,7 +37,7 @@ impl EntryReader<'_> {
                 (self.variables)(name).or_else(|| folder_of_editors(name, file, self.variables))
             }
         };
-        let expanded = expand(text, placeholders, &variables).map_err(|unset| {
+        let expanded = expand(&text, placeholders, &variables).map_err(|unset| {
             let message =
                 format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
             self.error(path, message)
@@ -44,17 +50,12 @@ impl EntryReader<'_> {
         Ok(expanded.text)
     }
 
-    /// A text of a host's entry with its placeholders filled. Where a host would ask its user
-    /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
-    pub(super) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
-        const ASKS: &str = "${input:";
-        let mut text = text.to_owned();
-        while let Some(start) = text.find(ASKS) {
-            let Some(end) = text[start..].find('}') else { break };
-            let input = text[start + ASKS.len()..start + end].to_owned();
-            let letter =
-                |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
-            let variable: String = input.chars().map(letter).collect();
+    /// The text with a variable in the place of each input.
+    fn without_inputs<'t>(&self, path: &[&str], text: &'t str) -> Result<Cow<'t, str>, ConfigError> {
+        let mut text = Cow::Borrowed(text);
+        while let Some((_, rest)) = text.split_once(INPUT) {
+            let Some((input, _)) = rest.split_once('}') else { break };
+            let variable = input_variable(input);
             if (self.variables)(&variable).is_none() {
                 let what = format!(
                     "asks its host for the input \"{input}\", which ptc cannot ask for; set the environment variable \
@@ -62,10 +63,27 @@ impl EntryReader<'_> {
                 );
                 return Err(self.about(path, &what));
             }
-            text.replace_range(start..=start + end, &format!("${{{variable}}}"));
+            text = Cow::Owned(text.replacen(&format!("{INPUT}{input}}}"), &format!("${{{variable}}}"), 1));
         }
-        self.filled(path, &text)
+        Ok(text)
     }
+}
+
+/// How a placeholder begins for which a host would ask its user.
+const INPUT: &str = "${input:";
+
+/// The environment variable that gives the value of an input: `API_KEY` for `${input:api-key}`.
+fn input_variable(input: &str) -> String {
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+    let digit = input.starts_with(|first: char| first.is_ascii_digit()) || input.is_empty();
+    digit.then_some('_').into_iter().chain(input.chars().map(letter)).collect()
+}
+
+/// The variables that give the values of the inputs in a text.
+pub(super) fn variables_of_inputs(text: &str) -> Vec<String> {
+    let inputs = text.split(INPUT).skip(1).filter_map(|rest| rest.split_once('}'));
+    inputs.map(|(input, _)| input_variable(input)).collect()
 }
 
 /// Which placeholders are filled.

@@ -201,6 +201,23 @@ fn a_server_that_inherits_its_environment_is_shared_with_the_same_environment_al
 }
 
 #[test]
+fn a_server_with_an_input_is_shared_while_the_variable_of_the_input_is_the_same() {
+    let user = User::new();
+    let args = [user.path("server.py"), user.path("processes")];
+    let entry = json!({ "command": "python3", "args": args, "env": { "KEY": "${input:api-key}" } });
+    fs::write(user.path("c.json"), json!({ "servers": { "count": entry } }).to_string()).unwrap();
+    let with = |key: &str, words: &[&str]| {
+        let mut command = user.command(words);
+        command.env("API_KEY", key);
+        run(command, "").stdout
+    };
+    with("first-account", &["up"]);
+    for (key, counts) in [("first-account", "1\n"), ("second-account", "1\n"), ("first-account", "2\n")] {
+        assert_eq!(with(key, &["call", "count/count"]), counts, "{key}");
+    }
+}
+
+#[test]
 fn an_unused_process_ends_by_itself() {
     let user = User::new();
     user.ok(&["up", "--idle", "1ms"]);

@@ -222,7 +222,9 @@ fn an_operator_between_its_operands_is_noted() {
         "note: an operator comes first, as in (+ 1 2); here only the last form counts\n"
     );
     assert_eq!(run_ptc(&["eval", "1 inc 2"], "").stderr, "");
-    assert_eq!(run_ptc(&["eval", "(+ 1 2)"], "").stderr, "");
+    for whole in ["(+ 1 2)", "(list < 1)", "(apply < [])"] {
+        assert_eq!(run_ptc(&["eval", whole], "").stderr, "", "{whole}");
+    }
 }
 
 #[test]
@@ -361,6 +363,12 @@ fn a_place_that_is_not_there_is_not_made_by_looking() {
         );
         assert_eq!(looked.code, Some(2), "{looked:?}");
         assert!(looked.stderr.contains("there is no folder"), "{looked:?}");
+    }
+    // Without a word it is the list.
+    for words in [&["--output", "json"][..], &["--output", "json", "list"]] {
+        let state = folder.path().to_str().unwrap();
+        let listed = run_ptc(&[&["runs"][..], words, &["--state", state]].concat(), "");
+        assert_eq!(listed.stdout, "{\"runs\":[]}\n", "{listed:?}");
     }
     assert!(!typo.exists());
     let mut pin = ptc(&["pin", "--all"]);

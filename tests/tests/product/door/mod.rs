@@ -8,5 +8,6 @@ mod errors;
 mod help;
 mod install;
 mod names;
+mod output;
 mod setup;
 mod typing;

@@ -118,20 +118,27 @@ impl ExecuteProgram {
     /// Checks the arguments of a call.
     ///
     /// # Errors
-    /// The message about the first fault.
-    fn check(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Result<CheckedScript, String> {
+    /// The reason and the message of the first fault.
+    fn check(
+        &self,
+        arguments: Option<Raw<'_>>,
+        call: &CallContext,
+    ) -> Result<CheckedScript, (RefusalReason, String)> {
+        let wrong = |message: String| (RefusalReason::ArgsError, message);
         let text = arguments.map_or("{}", Raw::get);
         let ScriptArguments { code, session_id, end_session } = serde_json::from_str(text)
-            .map_err(|error| format!("execute_program takes {{\"code\": \"…\"}}: {error}"))?;
+            .map_err(|error| wrong(format!("execute_program takes {{\"code\": \"…\"}}: {error}")))?;
         let most = self.limits.limits.max_program_bytes;
         if code.len() as u64 > most {
-            return Err(format!("code exceeds max_program_bytes ({} > {most})", code.len()));
+            return Err(wrong(format!("code exceeds max_program_bytes ({} > {most})", code.len())));
         }
         let Some(id) = session_id else { return Ok(CheckedScript { code, shared: None, permit: None }) };
-        let sessions =
-            self.sessions.as_ref().ok_or("this server keeps no sessions; --sessions is the flag")?;
+        let Some(sessions) = &self.sessions else {
+            return Err(wrong("this server keeps no sessions; --sessions is the flag".to_owned()));
+        };
         let (session, permit) = ScriptSessions::permit(sessions, call.owner, &id).map_err(|fault| {
-            format!("{}: {}; session_id \"{NEW}\" begins one", fault.reason.name(), fault.message)
+            let message = format!("{}; session_id \"{NEW}\" begins one", fault.message);
+            (RefusalReason::Session(fault.reason.name()), message)
         })?;
         let shared = SharedSession { sessions: sessions.clone(), session, ends: end_session };
         Ok(CheckedScript { code, shared: Some(shared), permit: Some(permit) })
@@ -185,7 +192,7 @@ impl Tool for ExecuteProgram {
     fn begin(&self, params: &Params<'_>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let asked = match self.check(params.arguments, call) {
             Ok(asked) => asked,
-            Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),
+            Err((reason, message)) => return reply.with(&refused(call.profile, reason, message)),
         };
         let CheckedScript { code, shared, permit } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };

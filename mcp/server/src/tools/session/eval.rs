@@ -335,17 +335,22 @@ fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
             _ => {}
         }
     }
+    // The names of the limits of a server are in the messages.
     let faults = [
-        (CallFault::CapExhausted, "max_upstream_calls"),
-        (CallFault::ResponseTooLarge, "max_upstream_response_bytes"),
-        (CallFault::Timeout, "upstream_call_timeout_ms"),
+        (CallFault::CapExhausted, ["max_calls_per_program", "max_upstream_calls"]),
+        (CallFault::ResponseTooLarge, ["max_response_bytes", "max_upstream_response_bytes"]),
+        (CallFault::Timeout, ["request_timeout_ms", "upstream_call_timeout_ms"]),
     ];
-    let has = |fault: CallFault| {
-        let is_it =
-            |status: &CallStatus| matches!(status, CallStatus::Error { reason, .. } if *reason == fault);
-        outcome.upstream_calls.iter().any(|call| is_it(&call.status))
-    };
-    met.extend(faults.into_iter().filter(|(fault, _)| has(*fault)).map(|(_, name)| name));
+    for (fault, names) in faults {
+        let of_calls = outcome.upstream_calls.iter().filter_map(|call| match &call.status {
+            CallStatus::Error { reason, error } if *reason == fault => {
+                Some(if error.contains(names[0]) { names[0] } else { names[1] })
+            }
+            _ => None,
+        });
+        let is_met: Vec<_> = of_calls.collect();
+        met.extend(names.into_iter().filter(|name| is_met.contains(name)));
+    }
     met
 }
 

@@ -9,7 +9,9 @@ use super::driver::journaled::{CallPosition, CallRoute};
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{ParsedCall, encode, granted, over_memory, parse, programmer_fault};
-use crate::broker::{CallError, NoPermit, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names};
+use crate::broker::{
+    CallError, NoPermit, OWN_CAP, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names,
+};
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
@@ -245,14 +247,18 @@ fn leave(
 
 /// What to do about a result that is too large.
 const SPILL: &str = "; with :on-large :spill in the call it is stored and read in parts (spill/head, spill/grep, \
-    spill/json-path), or raise --max-upstream-response-bytes";
+    spill/json-path), or raise ";
 
 /// What the program gets for a call that failed.
 pub(super) fn plan_for_error(error: CallError, account: &RunAccount) -> Result<Plan, Box<Fault>> {
     match error {
         CallError::Wrong(wrong) => Err(programmer_fault(wrong)),
         CallError::World(WorldFault { reason: reason @ CallFault::ResponseTooLarge, message }) => {
-            Ok(Plan::Refuse(WorldFault { reason, message: message + SPILL }))
+            let limit = match message.contains(OWN_CAP) {
+                true => OWN_CAP,
+                false => "--max-upstream-response-bytes",
+            };
+            Ok(Plan::Refuse(WorldFault { reason, message: message + SPILL + limit }))
         }
         CallError::World(fault) => Ok(Plan::Refuse(fault)),
         CallError::OverMemory { bytes } => Err(over_memory(bytes, account)),

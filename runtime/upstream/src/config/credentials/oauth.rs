@@ -222,7 +222,7 @@ impl EntryReader<'_> {
         let find = |names: &[&str]| names.iter().map(|name| &block[*name]).find(|value| !value.is_null());
         let text = |names: &[&str]| match find(names) {
             None => Ok(None),
-            Some(Value::String(text)) => self.host_value(&[key], text).map(Some),
+            Some(Value::String(text)) => self.filled(&[key], text).map(Some),
             Some(_) => Err(self.about(&[key], &format!("{}.{} must be a string", key, names[0]))),
         };
         let secret = text(&HOST_SECRET)?.filter(|secret| !secret.is_empty());

@@ -98,7 +98,7 @@ impl EntryReader<'_> {
                     return Err(wrong("must be a string".to_owned()));
                 }
             };
-            let filled = self.host_value(&path, &text)?;
+            let filled = self.filled(&path, &text)?;
             // A variable that was filled in is already registered; the scheme before it is no secret.
             let is_secret = filled != text || names::is_secret(name);
             let is_literal = filled == text || names::defaults(&text).next().is_some();

@@ -147,14 +147,14 @@ fn offer_hits(
 
 fn texts(tool: &UpstreamTool) -> impl Iterator<Item = &str> {
     let own = [tool.description.as_deref(), tool.title.as_deref()];
-    own.into_iter().flatten().chain(tool.annotations.texts())
+    let hints = hints(&tool.annotations).map(|hint| hint.searched);
+    own.into_iter().flatten().chain(tool.annotations.texts()).chain(hints)
 }
 
 fn score(query: &Query, server: &CatalogServer, tool: &UpstreamTool) -> u32 {
     let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
     let keys = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
-    let hints: u32 = hints(&tool.annotations).map(|hint| query.score_of_fact(hint.words)).sum();
-    hints + query.score([&*server.name, &*tool.name].into_iter(), texts(tool).chain(keys))
+    query.score([&*server.name, &*tool.name].into_iter(), texts(tool).chain(keys))
 }
 
 /// The tools of these lists that match a query, best first, with the names of their servers. The order is

@@ -168,8 +168,8 @@ impl Lookup<'_> {
         self.page(tools.iter(), line, &asked)
     }
 
-    /// One page of the lines. When more follow, a note says so, and the last line of a
-    /// list whose length the program did not set.
+    /// One page of the lines. When more follow, a note names the offset of the first that is not shown, and so does the
+    /// last line of a list whose length the program did not set, if it fits.
     fn page<'t, T: 't>(
         &self,
         entries: impl ExactSizeIterator<Item = &'t T>,
@@ -179,29 +179,38 @@ impl Lookup<'_> {
         let request::Dir { reference: of, limit, offset, is_limited } = asked;
         let all = entries.len();
         let mut shown: Vec<String> = entries.skip(*offset).take(*limit).map(line).collect();
+        let wanted = reply::cut_lines(&mut shown, self.cap());
         let next = offset.saturating_add(shown.len());
-        if next < all && !shown.is_empty() {
+        if shown.len() < wanted {
+            let way_on = (!shown.is_empty()).then(|| format!("; {{:offset {next}}} gives the next"));
+            self.note_cut(shown.len(), wanted, &way_on.unwrap_or_default());
+        } else if next < all && !shown.is_empty() {
             self.account.note_loss(&format!(
                 "dir: {} of {all} of {of} shown; {{:offset {next}}} gives the next",
                 shown.len()
             ));
             let more = format!("… {} more: (dir {} {{:offset {next}}})", all - next, Json::from(&**of));
             shown.extend((!is_limited).then_some(more));
+            reply::cut_lines(&mut shown, self.cap());
         }
-        self.lines(shown)
+        Ok(Step::Answer(DiscoveryReply::Lines(shown)))
     }
 
     /// Lines cut to the size limit.
     fn lines(&self, mut lines: Vec<String>) -> Result<Step, Box<Fault>> {
         let all = reply::cut_lines(&mut lines, self.cap());
         if lines.len() < all {
-            let (form, cap) = (self.form.name(), self.cap());
-            self.account.note_loss(&format!(
-                "{form}: {} of {all} entries fit into max-catalog-result-bytes ({cap})",
-                lines.len()
-            ));
+            self.note_cut(lines.len(), all, "");
         }
         Ok(Step::Answer(DiscoveryReply::Lines(lines)))
+    }
+
+    /// Notes that the size limit cut a list.
+    fn note_cut(&self, shown: usize, all: usize, way_on: &str) {
+        let (form, cap) = (self.form.name(), self.cap());
+        self.account.note_loss(&format!(
+            "{form}: {shown} of {all} entries fit into max-catalog-result-bytes ({cap}){way_on}"
+        ));
     }
 
     /// `doc` and `meta`.

@@ -26,14 +26,6 @@ impl Query {
         Query { words }
     }
 
-    /// The score of a fact with these words. It counts as a whole: the query has all of its words, or all of
-    /// them as one.
-    pub(crate) fn score_of_fact(&self, words: &[&str]) -> u32 {
-        let has = |wanted: &str| self.words.iter().any(|word| word == wanted);
-        let is_there = words.iter().all(|word| has(word)) || has(&words.concat());
-        if is_there { EXACT } else { 0 }
-    }
-
     /// The score of an entry: each word of the query adds its best match in the names and its best match in
     /// the other texts.
     pub(crate) fn score<'t>(

@@ -68,6 +68,10 @@ pub(crate) fn parse(
             let entries = pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
             read_entries(cx, form, entries, servers)
         }
+        [Value::Symbol(_), _, rest @ ..] => {
+            let message = format_args!("{name} takes a name and one map, got {} values more", rest.len());
+            Err(fault(message).hint(format!("Write ({name} 'server/tool {{…}}).")))
+        }
         [] => Err(fault(format_args!("{name} requires a map, got no arguments")).hint(syntax(form))),
         [value, rest @ ..] => {
             let text = shown(cx, value)?;

@@ -26,9 +26,13 @@ pub(crate) fn value_fault(
     let fault = match reason {
         CallFault::ToolError => Fault::new(Reason::ToolError, format_args!("{called}: {message}")),
         CallFault::CapExhausted => {
-            let why = format_args!("a program may make {most} tool calls (--max-upstream-calls)");
-            let fault =
-                Fault::new(Reason::ToolCallLimitExceeded, format_args!("{called}: :cap_exhausted, {why}"));
+            let cap = reason.name();
+            // A limit of the server is named in the message.
+            let why = match message.strip_prefix(cap).and_then(|rest| rest.strip_prefix(": ")) {
+                Some(why) => why.to_owned(),
+                None => format!("a program may make {most} tool calls (--max-upstream-calls)"),
+            };
+            let fault = Fault::new(Reason::ToolCallLimitExceeded, format_args!("{called}: :{cap}, {why}"));
             return fault.hint("Ask a tool for many items at once.");
         }
         _ => Fault::new(Reason::ToolError, format_args!("{called}: :{}, {message}", reason.name())),
