@@ -13,8 +13,7 @@ use crate::import::switches::{ProjectSwitches, Switches, only_lists};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ptc_base::files::FileAccess;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc install`.

@@ -3,7 +3,7 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::observe::counts::CallCounts;
 use ptc_server::redact;
 use ptc_server::server::http::access::oauth::OAuthAccess;

@@ -3,8 +3,7 @@
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;
-use ptc_server::console;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::{self, Abort};
 use ptc_server::observe::counts::CallCounts;
 use ptc_server::server::http::{Access, HttpListener};
 use std::io::IsTerminal;

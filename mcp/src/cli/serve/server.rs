@@ -18,7 +18,7 @@ use ptc_calls::limits::Limits;
 use ptc_calls::policy::ApprovalList;
 use ptc_calls::tools::Catalog;
 use ptc_engine::{Prelude, Runtime};
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use ptc_server::observe::CallRecorder;
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::http::{Access, Handlers, HttpListener};

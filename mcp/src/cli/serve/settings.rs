@@ -9,7 +9,7 @@ use crate::cli::flags::variables;
 use crate::cli::reload::ConfigReload;
 use ptc_engine::Capacity;
 use ptc_server::answer::caps::Profile;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::server::{DetachedLimits, Gate, GateLimits, ParkingLimits};
 use ptc_server::tools::catalog::CatalogStyle;
 use std::sync::Arc;
