@@ -5,7 +5,7 @@ use super::stored::StoredHandle;
 use super::table::DetachedRuns;
 use super::wire;
 use crate::answer::Content;
-use crate::protocol::{ErrorCode, RpcError};
+use crate::protocol::RpcError;
 use crate::server::handler::Ticket;
 use crate::server::input_required::{ClientQuestion, ClientRequests, supports};
 use crate::server::mailbox::{Event, Mailbox, Slot};
@@ -13,6 +13,7 @@ use crate::tools::owned_table::Owned;
 use crate::tools::{CallOwner, Cancel, ToolAnswer};
 use ptc_base::sync::Locked;
 use ptc_upstream::Offered;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -22,7 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// How a client knows the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in crate::server) enum HandleKind {
     /// As a task that it asked for (2025-11-25).
     Requested,
@@ -59,12 +61,13 @@ impl Status {
 }
 
 /// How a call has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in crate::server) enum End {
     /// With this result, without the members of its era.
     Result { members: Map<String, Value>, is_error: bool },
-    /// With an error of JSON-RPC.
-    Error(RpcError),
+    /// With an internal error of JSON-RPC.
+    Error(String),
     /// Its client has cancelled it.
     Cancelled,
 }
@@ -88,15 +91,16 @@ pub(in crate::server) struct DetachedRun {
     pub(super) created_ms: u64,
     pub(super) ttl: Duration,
     /// What the client can be asked.
-    offered: Offered,
-    requests: Arc<ClientRequests>,
-    table: Weak<DetachedRuns>,
+    pub(super) offered: Offered,
+    pub(super) requests: Arc<ClientRequests>,
+    pub(super) table: Weak<DetachedRuns>,
     /// Held while it is written to the store.
     pub(super) order: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
-struct State {
+#[derive(Default)]
+pub(super) struct State {
     updated_ms: u64,
     /// Grows with each change that a client can see.
     version: u64,
@@ -148,54 +152,14 @@ impl Owned for Arc<DetachedRun> {
     }
 }
 
-/// What a new one is made of.
-pub(super) struct NewRun {
-    pub(super) id: String,
-    pub(super) owner: CallOwner,
-    pub(super) number: u64,
-    pub(super) kind: HandleKind,
-    pub(super) tool: String,
-    pub(super) created_ms: u64,
-    pub(super) ttl: Duration,
-    pub(super) offered: Offered,
-    pub(super) requests: Arc<ClientRequests>,
-    pub(super) ticket: Option<Ticket>,
-    pub(super) end: Option<End>,
+impl State {
+    pub(super) fn new(created_ms: u64, end: Option<End>) -> Mutex<State> {
+        let is_settled = end.is_some();
+        Mutex::new(State { updated_ms: created_ms, version: 1, is_settled, end, ..State::default() })
+    }
 }
 
 impl DetachedRun {
-    pub(super) fn new(new: NewRun, table: &Arc<DetachedRuns>) -> Arc<DetachedRun> {
-        let NewRun { id, owner, number, kind, tool, created_ms, ttl, offered, requests, ticket, end } = new;
-        Arc::new(DetachedRun {
-            id,
-            owner,
-            number,
-            kind,
-            tool,
-            created_ms,
-            ttl,
-            offered,
-            requests,
-            table: Arc::downgrade(table),
-            order: tokio::sync::Mutex::default(),
-            state: Mutex::new(State {
-                updated_ms: created_ms,
-                version: 1,
-                asked: Vec::new(),
-                is_settled: end.is_some(),
-                is_defect: false,
-                end,
-                cancel: None,
-                ticket,
-                watchers: Vec::new(),
-                stored: None,
-                is_forgotten: false,
-                is_elsewhere: false,
-                asker: Weak::new(),
-            }),
-        })
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.locked()
     }
@@ -284,11 +248,6 @@ impl DetachedRun {
         self.lock().stored = Some((run, memo));
     }
 
-    /// What the client can be asked.
-    pub(super) fn offered(&self) -> Offered {
-        self.offered
-    }
-
     /// What is to be stored of it, with its end or as it is for clients.
     pub(super) fn stored(&self, with_end: bool) -> StoredHandle {
         let state = self.lock();
@@ -323,7 +282,7 @@ impl DetachedRun {
         let mut answered = Vec::new();
         self.change(|state| {
             for question in std::mem::take(&mut state.asked) {
-                match responses.remove(question.id()) {
+                match responses.remove(&question.id) {
                     Some(response) => answered.push((question, response)),
                     None => state.asked.push(question),
                 }
@@ -350,7 +309,7 @@ impl DetachedRun {
     pub(in crate::server) fn answer(&self, question: &str, answer: Result<&str, &str>) -> bool {
         let mut found = None;
         self.change(|state| {
-            let place = state.asked.iter().position(|asked| asked.id() == question);
+            let place = state.asked.iter().position(|asked| asked.id == question);
             found = place.map(|place| state.asked.remove(place));
         });
         let Some(question) = found else { return false };
@@ -412,7 +371,7 @@ impl DetachedRun {
         }
         let end = match answer {
             Some(answer) => End::of(answer),
-            None => End::Error(RpcError::internal()),
+            None => End::Error(RpcError::internal().message),
         };
         self.end(end, |_| {});
     }
@@ -463,8 +422,7 @@ impl End {
     /// The end of a call with this answer.
     pub(in crate::server) fn of(answer: &ToolAnswer<'_>) -> End {
         if let Content::InputRequired { .. } = &answer.content {
-            let message = "a task cannot ask its client to call again";
-            return End::Error(RpcError::new(ErrorCode::Internal, message));
+            return End::Error("a task cannot ask its client to call again".to_owned());
         }
         End::Result { members: wire::members(answer), is_error: answer.is_error }
     }
