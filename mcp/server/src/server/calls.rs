@@ -7,15 +7,15 @@ use super::detached::{AwaitedTask, Detach, DetachedRun, Handle, HandleKind, Watc
 use super::gate::{Flow, JobPermit, PermitRequest, QueueFull, QueueHandle, Tenant};
 use super::handler::{AcceptedCall, Handler, Ticket};
 use super::input_required::{
-    AttachedRequest, CallKey, ClientRequests, InputRequiredCall, InputRequiredReporter, ParkedCall,
-    ParkedCalls, ResumedCall, input_requests, input_required,
+    AttachedRequest, CallKey, ClientRequests, InputRequiredCall, JobReporter, ParkedCall, ParkedCalls,
+    ResumedCall, input_requests, input_required,
 };
-use super::mailbox::{Event, JobReporter, Mailbox, Slot};
+use super::mailbox::{Event, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
 use super::progress::{ProgressFeed, ProgressReporter};
 use crate::answer::RefusalReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
-use crate::tools::{CallOwner, Cancel, Job, Reporter, Started};
+use crate::tools::{CallOwner, Cancel, Job, Started};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::asker::ClientIdentity;
 use ptc_calls::journal::RunKeeper;
@@ -170,7 +170,7 @@ impl Calls {
         if full == Some(QueueFull::Server) {
             return Err((call.ticket, QueueFull::Server));
         }
-        let (slot, memory_bytes) = (self.next_slot(), call.job.memory_bytes());
+        let (slot, memory_bytes) = (self.next_slot(), call.job.memory_bytes);
         let permit = self.gate.try_permit(memory_bytes);
         let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes };
         match full {
@@ -415,7 +415,7 @@ impl Calls {
         let Some(call) = self.calls.get_mut(&slot) else { return };
         let AcceptedCall { ticket, job, offered, detach, .. } = accepted;
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
-        let memo = job.memo().map(str::to_owned);
+        let memo = job.memo.clone();
         let later = match detach {
             Some(Detach::AtOnce(handle)) => {
                 return self.start_detached(slot, (ticket, job, memo), caller, handle, permit, out);
@@ -426,19 +426,15 @@ impl Calls {
         let (handler, mailbox) = (self.handler.clone(), self.mailbox.clone());
         let (progress, answered) = (reporter(slot, &mailbox, call.progress.as_ref()), false);
         let asks_in_responses = call.key.is_some() && caller.is_some();
-        let reporter: Box<dyn Reporter> = if asks_in_responses || later.is_some() {
-            let offered = caller.as_ref().map(|caller| caller.offered).unwrap_or_default();
-            let run = InputRequiredCall::new(AttachedRequest { slot, ticket, mailbox, progress, offered });
-            call.run = Some(run.clone());
-            let caller = match asks_in_responses {
-                true => caller.map(|caller| CallingClient { asked: Some(run.requests()), ..caller }),
-                false => caller,
-            };
-            Box::new(InputRequiredReporter { call: run, handler, caller, permit: Some(permit), answered })
-        } else {
-            Box::new(JobReporter { slot, ticket, handler, mailbox, progress, caller, permit, answered })
+        let offered = caller.as_ref().map(|caller| caller.offered).unwrap_or_default();
+        let run = InputRequiredCall::new(AttachedRequest { slot, ticket, mailbox, progress, offered });
+        call.run = Some(run.clone());
+        let caller = match asks_in_responses {
+            true => caller.map(|caller| CallingClient { asked: Some(run.requests()), ..caller }),
+            false => caller,
         };
-        call.state = CallState::Started(StartedJob::new((job.start)(reporter), memo));
+        let reporter = JobReporter { call: run, handler, caller, permit: Some(permit), answered };
+        call.state = CallState::Started(StartedJob::new((job.start)(Box::new(reporter)), memo));
         self.detach_later(slot, later);
     }
 
@@ -478,7 +474,7 @@ impl Calls {
         let caller = caller.unwrap_or(CallingClient { tag, owner, identity, offered, asked: None });
         let caller = Some(CallingClient { asked: Some(call.requests()), ..caller });
         let (handler, permit, answered) = (self.handler.clone(), Some(permit), false);
-        let reporter = InputRequiredReporter { call, handler, caller, permit, answered };
+        let reporter = JobReporter { call, handler, caller, permit, answered };
         let Started { cancel, keeper } = (job.start)(Box::new(reporter));
         run.set_cancel(Some(cancel));
         self.hand_over(slot, answer, run, (keeper, memo), out);

@@ -300,7 +300,7 @@ impl StoredAnswer {
 }
 
 /// Reports on a run to the request that waits for it. Dropping it frees the permit.
-pub(in crate::server) struct InputRequiredReporter {
+pub(in crate::server) struct JobReporter {
     pub(in crate::server) call: InputRequiredCall,
     pub(in crate::server) handler: Arc<Handler>,
     pub(in crate::server) caller: Option<CallingClient>,
@@ -309,7 +309,7 @@ pub(in crate::server) struct InputRequiredReporter {
     pub(in crate::server) answered: bool,
 }
 
-impl Reporter for InputRequiredReporter {
+impl Reporter for JobReporter {
     fn begun(&mut self) {
         if let Some(permit) = &mut self.permit {
             permit.begun();
@@ -349,7 +349,7 @@ impl Reporter for InputRequiredReporter {
     }
 }
 
-impl Drop for InputRequiredReporter {
+impl Drop for JobReporter {
     // A defect while the answer was written must not leave the client waiting for ever.
     fn drop(&mut self) {
         if !self.answered {

@@ -67,7 +67,8 @@ enum UnsentMessage {
 
 /// A request to the client.
 pub(in crate::server) struct ClientQuestion {
-    pub(super) id: String,
+    /// Its name.
+    pub(in crate::server) id: String,
     pub(super) method: &'static str,
     /// JSON text.
     pub(super) params: String,
@@ -75,37 +76,24 @@ pub(in crate::server) struct ClientQuestion {
     again: bool,
 }
 
-impl ClientQuestion {
-    /// Its name.
-    pub(in crate::server) fn id(&self) -> &str {
-        &self.id
-    }
-}
-
 impl ClientRequests {
     /// Requests over a connection, without a limit on their number. `name` prefixes their ids.
     pub(in crate::server) fn for_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { name, most: u64::MAX, state: Mutex::default(), delivery: Delivery::Stream(mailbox) }
+        ClientRequests { most: u64::MAX, ..ClientRequests::for_call(name, mailbox) }
     }
 
     /// Requests of one call, sent over a connection. `name` prefixes their ids.
     pub(in crate::server) fn for_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests {
-            name,
-            most: MOST_OF_CALL,
-            state: Mutex::default(),
-            delivery: Delivery::Stream(mailbox),
-        }
+        ClientRequests::new(name, Delivery::Stream(mailbox))
     }
 
     /// Requests of one call, asked in its responses.
     pub(super) fn for_input_required(name: String, slot: Arc<PendingRequestSlot>) -> ClientRequests {
-        ClientRequests {
-            name,
-            most: MOST_OF_CALL,
-            state: Mutex::default(),
-            delivery: Delivery::InResponse(slot),
-        }
+        ClientRequests::new(name, Delivery::InResponse(slot))
+    }
+
+    fn new(name: String, delivery: Delivery) -> ClientRequests {
+        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), delivery }
     }
 
     /// Takes the messages that are to be sent.
