@@ -73,11 +73,8 @@ impl Toolset {
         if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
             let engine =
                 if runtime.is_restricted() { engine.clone().for_other_owners() } else { engine.clone() };
-            let tool = ExecuteProgram::new(runtime.clone(), engine, *limits);
-            more.scripts = Some(match sessions {
-                Some(quotas) => tool.with_sessions(ScriptSessions::new(*quotas)),
-                None => tool,
-            });
+            let sessions = sessions.map(ScriptSessions::new);
+            more.scripts = Some(ExecuteProgram::new(runtime.clone(), engine, *limits, sessions));
         }
         if let Some(ProxyParts { store, roots, rules }) = &self.proxy {
             let storage = ProxyStorage::new(store.clone(), roots.clone(), *rules);
