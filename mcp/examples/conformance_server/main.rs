@@ -61,9 +61,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         recorder: None,
     };
     let limits_of_tasks = DetachedLimits { tasks_after: Duration::ZERO, ..DetachedLimits::default() };
-    let handler = Handler::new(surface)?
-        .with_offerings(offerings::ConformanceOfferings)
-        .with_detached(DetachedRuns::new(limits_of_tasks, None));
+    let mut handler = Handler::new(surface)?;
+    handler.offerings = Some(Box::new(offerings::ConformanceOfferings));
+    handler.detached = DetachedRuns::new(limits_of_tasks, None);
     let gate = Gate::new(GateLimits {
         jobs: 64,
         memory_bytes: 1 << 30,

@@ -6,7 +6,6 @@ use super::entry::CallArguments;
 use ptc_base::sync::Locked;
 use ptc_calls::watcher::RunView;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
@@ -35,14 +34,8 @@ impl LiveCall {
     }
 }
 
-impl fmt::Debug for LiveCall {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("LiveCall").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
 /// The calls under way, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct LiveCalls {
     calls: Mutex<BTreeMap<u64, Arc<LiveCall>>>,
     begun: AtomicU64,
@@ -84,7 +77,6 @@ impl LiveCalls {
 }
 
 /// A call in the table; dropping it removes the call.
-#[derive(Debug)]
 pub(super) struct LiveEntry {
     table: Arc<LiveCalls>,
     call: Arc<LiveCall>,

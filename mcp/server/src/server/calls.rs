@@ -315,7 +315,7 @@ impl Calls {
                 }
             }
             CallState::HandedOver(_, run) => {
-                self.handler.detached().remove(run);
+                self.handler.detached.remove(run);
                 self.calls.remove(&slot);
             }
             CallState::Awaiting(_) => drop(self.calls.remove(&slot)),
@@ -342,8 +342,8 @@ impl Calls {
             Event::Progress => {
                 let Some(call) = self.calls.get(&slot) else { return };
                 let (Some(progress), Some(id)) = (&call.progress, &call.id) else { return };
-                let is_sent = !self.gate.is_held()
-                    && progress.report(now, |report| out.send(Route::Request(id), report));
+                let is_sent =
+                    !self.gate.held && progress.report(now, |report| out.send(Route::Request(id), report));
                 if !is_sent && !self.unreported.contains(&slot) {
                     self.unreported.push(slot);
                 }
@@ -371,7 +371,7 @@ impl Calls {
 
     /// When [`Calls::report`] has something to send.
     pub(super) fn next_report(&self) -> Option<Instant> {
-        if self.gate.is_held() {
+        if self.gate.held {
             return None;
         }
         let due = |slot: &Slot| Some(self.calls.get(slot)?.progress.as_ref()?.due());
@@ -398,7 +398,7 @@ impl Calls {
     fn start(&mut self, slot: Slot, permit: JobPermit, out: &mut impl Outbox) {
         self.gate.forget(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
-        if self.gate.is_held() {
+        if self.gate.held {
             if let CallState::Waiting(_, request) = &call.state {
                 self.gate.requeue(*request, permit);
             }
@@ -459,7 +459,7 @@ impl Calls {
     ) {
         let (call, answer, offered) =
             (InputRequiredCall::vacant("question"), ticket.unrecorded(), handle.offered);
-        let detached = self.handler.detached().clone();
+        let detached = self.handler.detached.clone();
         let run = match detached.begin(self.owner, handle, &call, Some(ticket), None) {
             Ok(run) => run,
             Err((refused, ticket)) => {
@@ -493,7 +493,7 @@ impl Calls {
         else {
             return;
         };
-        let (Some(handle), detached) = (handle.take(), self.handler.detached().clone()) else { return };
+        let (Some(handle), detached) = (handle.take(), self.handler.detached.clone()) else { return };
         let Ok(run) = detached.begin(self.owner, *handle, call, None, None) else { return };
         let Some(request) = call.detach_to(&run) else {
             // It has ended, and its answer is on its way.
@@ -519,7 +519,7 @@ impl Calls {
         out: &mut impl Outbox,
     ) {
         let Some(call) = self.calls.get_mut(&slot) else { return };
-        let stored = self.handler.detached().store(&run, keeper, memo);
+        let stored = self.handler.detached.store(&run, keeper, memo);
         call.state = CallState::HandedOver(ticket, run);
         match stored {
             None => self.follow(slot, out),
@@ -581,7 +581,7 @@ impl Drop for Calls {
             match call.state {
                 CallState::Started(StartedJob { cancel: Some(cancel), .. }) => cancel(),
                 // Its client does not know it.
-                CallState::HandedOver(_, run) => self.handler.detached().remove(&run),
+                CallState::HandedOver(_, run) => self.handler.detached.remove(&run),
                 _ => {}
             }
         }

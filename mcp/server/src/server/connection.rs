@@ -93,7 +93,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// Marks this as the one client of the process: upstream requests are forwarded to it.
     #[must_use]
     pub fn single_client(self) -> ClientConnection<O> {
-        ClientConnection { client: Some(self.handler.client().clone()), ..self }
+        ClientConnection { client: Some(self.handler.client.clone()), ..self }
     }
 
     /// Where jobs report; [`ClientConnection::take_events`] reads it.
@@ -180,7 +180,7 @@ impl<O: Outbox> ClientConnection<O> {
             return self.outbox.send(Route::Request(id), error);
         }
         if let Message::Response { id, answer } = &message {
-            let is_of_task = self.handler.detached().answer(self.state.owner, *id, *answer);
+            let is_of_task = self.handler.detached.answer(self.state.owner, *id, *answer);
             if let Some(forwarded) = self.forwarded.as_ref().filter(|_| !is_of_task) {
                 forwarded.requests.answer(*id, *answer);
             }
@@ -237,7 +237,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Forwards upstream requests to the client, once it has declared that it takes them.
     fn attach_client(&mut self) {
-        if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered()) {
+        if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered) {
             if offered == Offered::default() {
                 client.clear();
                 self.client = None;
@@ -252,7 +252,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Sends upstream requests to the client, once its handshake is complete.
     fn send_requests(&mut self) {
-        if let Some(forwarded) = self.forwarded.as_ref().filter(|_| self.state.is_initialized()) {
+        if let Some(forwarded) = self.forwarded.as_ref().filter(|_| self.state.initialized) {
             for message in forwarded.requests.take() {
                 self.outbox.send(Route::Connection, message);
             }
@@ -305,7 +305,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Notifies the client that the tool list has changed.
     pub fn tools_changed(&mut self) {
-        if self.state.is_initialized() {
+        if self.state.initialized {
             self.outbox.send(Route::Connection, notify::tools_list_changed(None));
         }
         for Subscription { id, .. } in self.subscriptions.iter().filter(|wish| wish.tools_list_changed) {

@@ -7,7 +7,6 @@ use ptc_calls::journal::RunKeeper;
 use ptc_calls::outcome::Outcome;
 use ptc_calls::watcher::{RunView, RunWatcher};
 use ptc_upstream::{CallingClient, ProgressListener};
-use std::fmt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -66,12 +65,6 @@ impl Job {
                 let _ = cancel.send(());
             })
         })
-    }
-}
-
-impl fmt::Debug for Job {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Job").field("memory_bytes", &self.memory_bytes).finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,6 @@ use crate::protocol::Era;
 use ptc_calls::limits::Limits;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::fmt;
 use std::sync::Arc;
 
 /// The tools, in the order of `tools/list`. Of two tools with the same name the first one is used.
@@ -133,11 +132,5 @@ impl Registry {
             to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts), execution })
         };
         to_raw_value(&self.tools.iter().map(|tool| entry(&**tool)).collect::<serde_json::Result<Vec<_>>>()?)
-    }
-}
-
-impl fmt::Debug for Registry {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_list().entries(self.names()).finish()
     }
 }

@@ -96,7 +96,7 @@ impl Feed {
     }
 
     fn runs(&mut self, recorder: &CallRecorder) -> (Vec<Value>, usize) {
-        let Some(live) = recorder.live() else { return Default::default() };
+        let Some(live) = &recorder.live else { return Default::default() };
         let owner = self.viewer.owner.0;
         let (calls, all) = match self.view {
             View::Run(number) => (live.find(owner, number).into_iter().collect(), 1),
@@ -115,7 +115,7 @@ impl Feed {
 
 /// A run with what is new about it.
 fn run(call: &LiveCall, seen: &mut Seen, is_new: bool, recorder: &CallRecorder, room: &mut usize) -> Value {
-    let policy = recorder.policy();
+    let policy = recorder.policy;
     let age = u64::try_from(call.begun.1.elapsed().as_micros()).unwrap_or(u64::MAX);
     let mut shown = json!({ "n": call.number, "age": age });
     if is_new {
@@ -203,10 +203,10 @@ impl Page {
     ) -> String {
         match (view, &self.recorder) {
             (View::Runs, Some(recorder)) => {
-                recorder.ring().newest_number(viewer.owner.0).unwrap_or_default().to_string()
+                recorder.ring.newest_number(viewer.owner.0).unwrap_or_default().to_string()
             }
             (View::Run(number), Some(recorder)) => {
-                let live = recorder.live().and_then(|live| live.find(viewer.owner.0, number));
+                let live = recorder.live.as_ref().and_then(|live| live.find(viewer.owner.0, number));
                 if live.is_some() { "live" } else { "over" }.to_owned()
             }
             (View::Runs | View::Run(_), None) => String::new(),

@@ -29,11 +29,11 @@ const TEXT_BYTES: usize = 8_192;
 pub(super) fn shown(page: &Page, viewer: &Viewer, number: u64) -> Option<Html> {
     let recorder = page.recorder.as_deref()?;
     let owner = viewer.owner.0;
-    let live = recorder.live().and_then(|live| live.find(owner, number));
+    let live = recorder.live.as_ref().and_then(|live| live.find(owner, number));
     match live {
         Some(call) => Some(under_way(&call, recorder)),
         // A call leaves the one table after it is in the other.
-        None => recorder.ring().find(owner, number).map(|call| ended(&call, recorder)),
+        None => recorder.ring.find(owner, number).map(|call| ended(&call, recorder)),
     }
 }
 
@@ -49,7 +49,7 @@ fn under_way(call: &LiveCall, recorder: &CallRecorder) -> Html {
         Some(state) => (Lines::of_state(state), drawn_state(state)),
         None => Default::default(),
     };
-    listing(&mut html, program(call.arguments.as_ref(), recorder.policy()).as_deref(), &lines);
+    listing(&mut html, program(call.arguments.as_ref(), recorder.policy).as_deref(), &lines);
     html.raw("<h2>Calls</h2>\n<div class=\"chart\">");
     if let Some(state) = state {
         draw(&mut html, &trace_of(calls, micros(state.elapsed)));
@@ -74,7 +74,7 @@ fn ended(call: &RecordedCall, recorder: &CallRecorder) -> Html {
         html.raw("<pre class=\"message\">").cut(message, TEXT_BYTES).raw("</pre>\n");
     }
     let lines = Lines::of_records(entry.calls());
-    listing(&mut html, program(call.arguments.as_ref(), recorder.policy()).as_deref(), &lines);
+    listing(&mut html, program(call.arguments.as_ref(), recorder.policy).as_deref(), &lines);
     if !trace.calls().is_empty() {
         html.raw("<h2>Calls</h2>\n<div class=\"chart\">");
         draw(&mut html, &trace);

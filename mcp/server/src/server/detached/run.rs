@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -139,12 +138,6 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for DetachedRun {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("DetachedRun").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 impl Owned for Arc<DetachedRun> {
     /// It expires by its age only.
     fn last_used(&self) -> Instant {
@@ -160,13 +153,9 @@ impl State {
 }
 
 impl DetachedRun {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.locked()
-    }
-
     /// What a client sees.
     pub(super) fn view(&self) -> View {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         // A server may have withdrawn a question.
         state.asked.retain(|question| self.requests.is_open(question));
         let end = state.end.as_ref().filter(|_| state.is_settled);
@@ -192,18 +181,18 @@ impl DetachedRun {
 
     /// True when clients see that it has ended.
     pub(in crate::server) fn is_over(&self) -> bool {
-        self.lock().is_settled
+        self.state.locked().is_settled
     }
 
     /// True when no other process can have another end of it.
     pub(super) fn has_lasting_end(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.locked();
         state.is_settled && !state.is_defect
     }
 
     /// True when another process has it.
     pub(in crate::server) fn is_elsewhere(&self) -> bool {
-        self.lock().is_elsewhere
+        self.state.locked().is_elsewhere
     }
 
     /// Shows its end to clients.
@@ -213,19 +202,19 @@ impl DetachedRun {
 
     /// The number of its changes.
     pub(in crate::server) fn version(&self) -> u64 {
-        self.lock().version
+        self.state.locked().version
     }
 
     /// Notifies this reader of later changes.
     pub(in crate::server) fn watch(&self, watcher: Watcher) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.watchers.retain(|watcher| watcher.mailbox.strong_count() > 0);
         state.watchers.push(watcher);
     }
 
     /// Sets what stops it. One that has ended or was cancelled meanwhile is not stopped later.
     pub(in crate::server) fn set_cancel(&self, cancel: Option<Cancel>) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.end {
             None => state.cancel = cancel,
             Some(End::Cancelled) => {
@@ -240,24 +229,24 @@ impl DetachedRun {
 
     /// Sets the ticket of the call, for its record.
     pub(in crate::server) fn set_ticket(&self, ticket: Option<Ticket>) {
-        self.lock().ticket = ticket;
+        self.state.locked().ticket = ticket;
     }
 
     /// Its run is stored under this name.
     pub(super) fn set_stored(&self, run: Arc<str>, memo: String) {
-        self.lock().stored = Some((run, memo));
+        self.state.locked().stored = Some((run, memo));
     }
 
     /// What is to be stored of it, with its end or as it is for clients.
     pub(super) fn stored(&self, with_end: bool) -> StoredHandle {
-        let state = self.lock();
+        let state = self.state.locked();
         let end = state.end.as_ref().filter(|_| with_end || state.is_settled);
         StoredHandle::new(self, state.updated_ms, end, state.stored.as_ref())
     }
 
     /// Name of the stored run.
     pub(super) fn stored_run(&self) -> Option<Arc<str>> {
-        self.lock().stored.as_ref().map(|(run, _)| run.clone())
+        self.state.locked().stored.as_ref().map(|(run, _)| run.clone())
     }
 
     /// Takes new questions of the run. Those that the client cannot be asked are refused.
@@ -295,7 +284,7 @@ impl DetachedRun {
 
     /// True for the request that asks the questions: the first one, and the next when that is gone.
     pub(super) fn may_ask(&self, request: &Arc<()>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.asker.upgrade() {
             Some(asker) => Arc::ptr_eq(&asker, request),
             None => {
@@ -332,7 +321,7 @@ impl DetachedRun {
     /// Stops it without a trace: its time is over, or its owner has gone.
     pub(super) fn drop_run(&self) {
         let cancel = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             state.is_forgotten = true;
             state.cancel.take()
         };
@@ -355,12 +344,12 @@ impl DetachedRun {
 
     /// True when it is not to be stored again.
     pub(super) fn is_forgotten(&self) -> bool {
-        self.lock().is_forgotten
+        self.state.locked().is_forgotten
     }
 
     /// The call has ended. `None` after a defect.
     pub(in crate::server) fn ended(&self, answer: Option<&ToolAnswer<'_>>) {
-        let ticket = self.lock().ticket.take();
+        let ticket = self.state.locked().ticket.take();
         if let (Some(ticket), Some(answer)) = (ticket, answer) {
             ticket.recorded(answer);
         }
@@ -380,7 +369,7 @@ impl DetachedRun {
     fn end(&self, end: End, also: impl FnOnce(&mut State)) {
         let is_defect = matches!(end, End::Error(_));
         {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             if state.end.is_some() || state.is_elsewhere {
                 return;
             }
@@ -401,7 +390,7 @@ impl DetachedRun {
     /// Changes the state, and notifies those who watch.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let watchers = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             change(&mut state);
             state.version += 1;
             state.updated_ms = now_ms();

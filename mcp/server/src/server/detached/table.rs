@@ -15,7 +15,6 @@ use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, RunKeeper};
 use ptc_upstream::Offered;
 use serde_json::value::RawValue;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -95,7 +94,8 @@ impl Refused {
 
 /// Calls that go on without their requests.
 pub struct DetachedRuns {
-    pub(super) limits: DetachedLimits,
+    /// The bounds.
+    pub limits: DetachedLimits,
     pub(super) table: Arc<OwnedTable<Arc<DetachedRun>>>,
     /// Where they are stored.
     pub(super) store: Option<DurableRuns>,
@@ -107,12 +107,6 @@ pub struct DetachedRuns {
     /// Where they are stored from: runs end on threads of their own.
     io: Option<IoHandle>,
     pub(super) this: Weak<DetachedRuns>,
-}
-
-impl fmt::Debug for DetachedRuns {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("DetachedRuns").field("limits", &self.limits).finish_non_exhaustive()
-    }
 }
 
 impl DetachedRuns {
@@ -140,11 +134,6 @@ impl DetachedRuns {
                 this: this.clone(),
             }
         })
-    }
-
-    /// The bounds.
-    pub fn limits(&self) -> DetachedLimits {
-        self.limits
     }
 
     /// Creates one for a run that is under way, is about to start, or has this end already.

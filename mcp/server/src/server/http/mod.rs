@@ -232,7 +232,7 @@ impl HttpServer {
             holder.revoke();
             let parked = self.parked.end_all(holder.owner);
             if !(has_expired && holder.is_of_issuer()) {
-                self.handlers.unrestricted().detached().end_all(holder.owner);
+                self.handlers.unrestricted().detached.end_all(holder.owner);
             }
             tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
         }

@@ -220,7 +220,7 @@ impl PostedCall {
         if self.holder.is_revoked() {
             self.server.parked.end_all(self.holder.owner);
             if !self.holder.is_of_issuer() {
-                self.calls.handler().detached().end_all(self.holder.owner);
+                self.calls.handler().detached.end_all(self.holder.owner);
             }
         }
     }

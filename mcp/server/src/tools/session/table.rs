@@ -18,7 +18,6 @@ use ptc_calls::limit_table;
 use ptc_calls::limits::Limits;
 use ptc_engine::Runtime;
 use ptc_engine::session::{Session, SessionEnd, SessionLimits};
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -119,12 +118,6 @@ impl Drop for Unreported {
             // It may have expired meanwhile.
             let _ = self.table.close(self.owner, &self.session.id, SessionEnd::Closed);
         }
-    }
-}
-
-impl fmt::Debug for SessionTable {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SessionTable").field("quotas", &self.quotas).finish_non_exhaustive()
     }
 }
 

@@ -53,7 +53,6 @@ pub(super) enum AccessDenied {
 }
 
 /// Authenticates requests.
-#[derive(Debug)]
 pub struct Access {
     /// `None`: all clients are one owner.
     tokens: Option<RwLock<Vec<KnownToken>>>,
