@@ -24,14 +24,8 @@ pub struct LiveCall {
     pub arguments: Option<CallArguments>,
     /// When it came.
     pub begun: (SystemTime, Instant),
-    run: OnceLock<RunView>,
-}
-
-impl LiveCall {
     /// Its run; `None` while the call waits to begin, and for a tool that runs nothing.
-    pub fn run(&self) -> Option<&RunView> {
-        self.run.get()
-    }
+    pub(crate) run: OnceLock<RunView>,
 }
 
 /// The calls under way, by their numbers.
@@ -79,15 +73,10 @@ impl LiveCalls {
 /// A call in the table; dropping it removes the call.
 pub(super) struct LiveEntry {
     table: Arc<LiveCalls>,
-    call: Arc<LiveCall>,
+    pub(super) call: Arc<LiveCall>,
 }
 
 impl LiveEntry {
-    /// The number of the call.
-    pub(super) fn number(&self) -> u64 {
-        self.call.number
-    }
-
     /// Sets its run. The first one counts.
     pub(super) fn watch(&self, run: RunView) {
         let _ = self.call.run.set(run);

@@ -249,7 +249,7 @@ impl BegunCall {
             },
             planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
             spans: self.spans,
-            number: self.live.as_ref().map_or(0, LiveEntry::number),
+            number: self.live.as_ref().map_or(0, |live| live.call.number),
         };
         let is_known = reason != Some(RefusalReason::UnknownTool.name());
         if let Some(totals) = &self.recorder.totals {

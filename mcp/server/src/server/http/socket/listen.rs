@@ -117,7 +117,7 @@ impl HttpListener {
         let server = HttpServer {
             page: page.filter(|_| settings.page).map(|page| ServedPage { page, door }),
             is_tls: tls.is_some(),
-            ..HttpServer::new(handlers, settings, access, gate.parking(), nodes)
+            ..HttpServer::new(handlers, settings, access, gate.limits.parking, nodes)
         };
         let server = Arc::new(server);
         let following = server.clone();
