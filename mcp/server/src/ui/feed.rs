@@ -8,6 +8,7 @@ use super::html::Html;
 use super::run::{LineEnds, MOST_CALLS};
 use super::runs::{MOST_LIVE, doing, excerpt, program};
 use super::{Page, View, Viewer};
+use crate::drawing::units::micros;
 use crate::observe::CallRecorder;
 use crate::observe::live::LiveCall;
 use crate::redact::visible_line;
@@ -116,25 +117,21 @@ impl Feed {
 /// A run with what is new about it.
 fn run(call: &LiveCall, seen: &mut Seen, is_new: bool, recorder: &CallRecorder, room: &mut usize) -> Value {
     let policy = recorder.policy;
-    let age = u64::try_from(call.begun.1.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let age = micros(call.begun.1.elapsed());
     let mut shown = json!({ "n": call.number, "age": age });
     if is_new {
         seen.lines = program(call.arguments.as_ref(), policy).as_deref().map(LineEnds::of);
         shown["tool"] = (*visible_line(&call.tool)).into();
         shown["what"] = clean(&excerpt(call.arguments.as_ref(), policy)).into();
     }
-    if let Some(state) = call.run().and_then(|run| run.look(seen.ended, MOST_CALLS.min(*room))) {
+    if let Some(state) = call.run.get().and_then(|run| run.look(seen.ended, MOST_CALLS.min(*room))) {
         shown["run"] = micros(state.elapsed).into();
-        shown["doing"] = doing(state.open.len(), state.totals.count(), failed(&state)).into();
+        shown["doing"] = doing(state.open.len(), state.totals.count(), state.totals.failed.count).into();
         let calls = seen.news(&state, MOST_CALLS.min(*room));
         *room = room.saturating_sub(calls.len());
         shown["calls"] = calls.into();
     }
     shown
-}
-
-fn failed(state: &RunState) -> u64 {
-    state.totals.failed.count
 }
 
 impl Seen {
@@ -187,10 +184,6 @@ fn name(server: &str, tool: &str) -> String {
 
 fn clean(text: &str) -> String {
     visible_line(&crate::redact::secrets().scrub(text)).into_owned()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Page {

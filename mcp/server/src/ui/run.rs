@@ -6,6 +6,7 @@ use super::runs::{program, result, took};
 use super::{Page, Viewer};
 use crate::drawing::chart;
 use crate::drawing::trace::{Trace, TraceCall, TraceRun, numbers};
+use crate::drawing::units::micros;
 use crate::observe::CallRecorder;
 use crate::observe::entry::{RecordedCall, timestamp};
 use crate::observe::live::LiveCall;
@@ -38,12 +39,12 @@ pub(super) fn shown(page: &Page, viewer: &Viewer, number: u64) -> Option<Html> {
 }
 
 fn under_way(call: &LiveCall, recorder: &CallRecorder) -> Html {
-    let state = call.run().and_then(|run| run.look(0, MOST_CALLS));
+    let state = call.run.get().and_then(|run| run.look(0, MOST_CALLS));
     let mut html = Html::default();
     html.raw("<div class=\"run whole\" data-run=\"").number(call.number).raw("\">\n<h1>");
     html.line(&call.tool).raw(" #").number(call.number).raw("</h1>\n<p><span class=\"time\">");
     html.line(&took(call.begun.1.elapsed())).raw("</span> <span class=\"doing quiet\">");
-    html.raw(if call.run().is_some() { "runs" } else { "waits to begin" });
+    html.raw(if call.run.get().is_some() { "runs" } else { "waits to begin" });
     html.raw("</span> <span class=\"quiet\">request ").line(&call.request_id).raw("</span></p>\n");
     let (lines, calls) = match &state {
         Some(state) => (Lines::of_state(state), drawn_state(state)),
@@ -144,10 +145,6 @@ fn drawn_state(state: &RunState) -> Vec<TraceCall> {
         }
     });
     state.ended.iter().map(TraceCall::of_record).chain(open).collect()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What the lines of a program have called: the calls by where they begin in its text.

@@ -2,9 +2,9 @@
 
 use super::html::Html;
 use super::{Page, Viewer};
-use crate::drawing::units::{count, time};
+use crate::drawing::units::{count, micros, time};
 use crate::observe::CallRecorder;
-use crate::observe::entry::{CallArguments, RecordedCall, timestamp};
+use crate::observe::entry::{CallArguments, timestamp};
 use crate::observe::live::LiveCall;
 use crate::observe::payload::PayloadPolicy;
 use std::time::Duration;
@@ -67,13 +67,8 @@ pub(super) fn program(arguments: Option<&CallArguments>, policy: PayloadPolicy) 
     arguments.filter(|_| policy != PayloadPolicy::None)?.program()
 }
 
-/// The recent calls of a viewer, the newest first.
-fn recent_calls(recorder: &CallRecorder, viewer: &Viewer) -> Vec<RecordedCall> {
-    recorder.ring.newest_of(viewer.owner.0, MOST_RECENT)
-}
-
 fn recent(recorder: &CallRecorder, viewer: &Viewer) -> Html {
-    let (calls, mut html) = (recent_calls(recorder, viewer), Html::default());
+    let (calls, mut html) = (recorder.ring.newest_of(viewer.owner.0, MOST_RECENT), Html::default());
     if calls.is_empty() {
         html.raw("<p class=\"quiet\">Nothing has run yet.</p>\n");
         return html;
@@ -103,7 +98,7 @@ pub(super) fn result(is_error: bool, reason: Option<&str>) -> Html {
 
 /// A duration for people.
 pub(super) fn took(duration: Duration) -> String {
-    time(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    time(micros(duration))
 }
 
 /// How many calls are in flight and done.
