@@ -47,11 +47,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     .await?;
     console::complain(&format!("listening at {}", listener.url()));
     let (facts, changes) = watch::channel(Arc::new(Facts::default()));
-    let registry = Registry::default()
-        .with_all(plain::tools(&facts))
-        .with_all(asking::tools())
-        .with_all(input_required::tools()?)
-        .with_all(tasks::tools());
+    let mut registry = Registry::default();
+    registry.tools.extend(plain::tools(&facts));
+    registry.tools.extend(asking::tools());
+    registry.tools.extend(input_required::tools()?);
+    registry.tools.extend(tasks::tools());
     let surface = Surface {
         registry,
         facts: Facts::default(),

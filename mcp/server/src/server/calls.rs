@@ -27,10 +27,12 @@ use tokio::time::Instant;
 
 /// The calls of one connection. Dropping it cancels them.
 pub(super) struct Calls {
-    handler: Arc<Handler>,
+    /// The handler that writes answers.
+    pub(super) handler: Arc<Handler>,
     owner: CallOwner,
     gate: QueueHandle,
-    mailbox: Arc<Mailbox>,
+    /// Where jobs report.
+    pub(super) mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
     /// Ids that have neither been answered nor cancelled.
     ids: HashMap<Id<'static>, Slot>,
@@ -131,16 +133,6 @@ impl Calls {
         let asked = asked.map(|asked| asked as Arc<dyn ServedClient>);
         let (owner, offered) = (self.owner.0, Offered::default());
         self.caller = Some(CallingClient { tag, owner, identity, offered, asked });
-    }
-
-    /// The handler that writes answers.
-    pub(super) fn handler(&self) -> &Arc<Handler> {
-        &self.handler
-    }
-
-    /// Where jobs report.
-    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
-        self.mailbox.clone()
     }
 
     /// True while the request with this id is running or waiting.
@@ -430,7 +422,7 @@ impl Calls {
         let run = InputRequiredCall::new(AttachedRequest { slot, ticket, mailbox, progress, offered });
         call.run = Some(run.clone());
         let caller = match asks_in_responses {
-            true => caller.map(|caller| CallingClient { asked: Some(run.requests()), ..caller }),
+            true => caller.map(|caller| CallingClient { asked: Some(run.requests.clone()), ..caller }),
             false => caller,
         };
         let reporter = JobReporter { call: run, handler, caller, permit: Some(permit), answered };
@@ -472,7 +464,7 @@ impl Calls {
         call.detach_to(&run);
         let (tag, owner, identity) = (ClientTag::unique(), self.owner.0, ClientIdentity::default());
         let caller = caller.unwrap_or(CallingClient { tag, owner, identity, offered, asked: None });
-        let caller = Some(CallingClient { asked: Some(call.requests()), ..caller });
+        let caller = Some(CallingClient { asked: Some(call.requests.clone()), ..caller });
         let (handler, permit, answered) = (self.handler.clone(), Some(permit), false);
         let reporter = JobReporter { call, handler, caller, permit, answered };
         let Started { cancel, keeper } = (job.start)(Box::new(reporter));

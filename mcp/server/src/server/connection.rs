@@ -25,7 +25,8 @@ pub struct ClientConnection<O> {
     subscriptions: Vec<Subscription>,
     mailbox: Arc<Mailbox>,
     outbox: O,
-    open: bool,
+    /// True until `exit`, or until [`ClientConnection::close`].
+    pub(super) open: bool,
     /// Receives the client's declared features; upstream requests are forwarded to it. `None` once it is clear
     /// that the client takes none.
     client: Option<ClientFeatures>,
@@ -69,7 +70,7 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let parked = ParkedCalls::new(gate.parking(), None);
+        let parked = ParkedCalls::new(gate.limits.parking, None);
         let (owner, tenant) = (CallOwner::default(), gate.tenant(TenantLimits::ALL));
         let mut calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
         calls.follows_tasks = true;
@@ -77,7 +78,7 @@ impl<O: Outbox> ClientConnection<O> {
             handler,
             max_message_bytes,
             state: ConnectionState::default(),
-            mailbox: calls.mailbox(),
+            mailbox: calls.mailbox.clone(),
             calls,
             subscriptions: Vec::new(),
             outbox,
@@ -104,11 +105,6 @@ impl<O: Outbox> ClientConnection<O> {
     /// The sending side.
     pub fn outbox(&mut self) -> &mut O {
         &mut self.outbox
-    }
-
-    /// True until `exit`, or until [`ClientConnection::close`].
-    pub fn is_open(&self) -> bool {
-        self.open
     }
 
     /// True when no answer is owed, subscriptions aside.

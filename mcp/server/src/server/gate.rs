@@ -62,7 +62,7 @@ impl Default for ParkingLimits {
 /// Grants permits to jobs. There is one a process.
 #[derive(Debug)]
 pub struct Gate {
-    limits: GateLimits,
+    pub(super) limits: GateLimits,
     state: Mutex<GateState>,
     /// Written under the lock and read without it; so is `queued_bytes`.
     queued: AtomicUsize,
@@ -233,11 +233,6 @@ impl Gate {
     pub(super) fn has_room(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < self.limits.queued
             && self.queued_bytes.load(Ordering::Relaxed) < self.limits.queued_bytes
-    }
-
-    /// Limits on parked jobs.
-    pub(super) fn parking(&self) -> ParkingLimits {
-        self.limits.parking
     }
 
     /// How many requests wait.

@@ -92,7 +92,7 @@ pub(super) async fn run(flags: &UpstreamFlags, idle: Option<Duration>) -> Result
         () = stop.asked() => {}
         () = unused(shared.used.subscribe(), idle) => tracing::info!("nothing has used it for its idle time"),
         asked = stopping.recv() => waiting.extend(asked),
-        () = edits.follow(flags, &runtime, stop.reloads()) => {}
+        () = edits.follow(flags, &runtime, stop.reloads.clone()) => {}
     }
     // No command finds it from here on.
     let _ = std::fs::remove_file(&path);

@@ -38,7 +38,7 @@ pub(super) struct FarmFlags {
     work: bool,
     /// Write the answers in the order of the input, as they come
     #[arg(long, requires = "farm", conflicts_with = "work")]
-    collect: bool,
+    pub(super) collect: bool,
     /// Remove the job, its lines and its answers
     #[arg(long, requires = "farm", conflicts_with_all = ["work", "collect"])]
     delete: bool,
@@ -67,11 +67,6 @@ impl FarmFlags {
     /// True if the lines are in a database.
     pub(super) fn is_given(&self) -> bool {
         self.farm.is_some()
-    }
-
-    /// True if the answers are read from the database.
-    pub(super) fn collects(&self) -> bool {
-        self.collect
     }
 }
 

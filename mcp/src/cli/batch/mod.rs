@@ -82,7 +82,7 @@ pub struct BatchArgs {
 impl BatchArgs {
     /// True if answers go to standard output, and not to a database.
     pub fn writes_answers(&self) -> bool {
-        !self.farm.is_given() || self.farm.collects()
+        !self.farm.is_given() || self.farm.collect
     }
 }
 

@@ -35,7 +35,7 @@ impl Entrance {
             .map_err(|error| Abort::usage(format!("cannot listen at {address}: {error}")))?;
         let stop = Stop::listen(true);
         listener.tls = tls.map(Arc::new);
-        listener.reloads = Some(stop.reloads());
+        listener.reloads = Some(stop.reloads.clone());
         Ok(Entrance { http: Some((listener, access)), counts, stop })
     }
 

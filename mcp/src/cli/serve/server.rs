@@ -156,7 +156,7 @@ impl<'a> ServerBuilder<'a> {
     async fn scripts(&self) -> Result<ScriptParts, Abort> {
         let (args, booted) = (self.args, &self.launched.booted);
         let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
-        let engine = args.python.engine(&limits, self.settings.total_bytes()).await?;
+        let engine = args.python.engine(&limits, self.settings.limits.total_bytes).await?;
         let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
         Ok(ScriptParts { engine, limits, sessions })
     }
@@ -252,9 +252,9 @@ impl<'a> ServerBuilder<'a> {
                     () = warnings::follow(&booted.runtime, self.changes.clone()) => Ok(()),
                     () = described.follow(self.changes, publish) => Ok(()),
                     () = commands => Ok(()),
-                    () = self.files.follow(&self.args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
-                    () = self.pins.follow_pins(&booted.runtime, stop.reloads()) => Ok(()),
-                    () = self.policy.follow_policy(&self.args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                    () = self.files.follow(&self.args.upstreams, &booted.runtime, stop.reloads.clone()) => Ok(()),
+                    () = self.pins.follow_pins(&booted.runtime, stop.reloads.clone()) => Ok(()),
+                    () = self.policy.follow_policy(&self.args.upstreams, &booted.runtime, stop.reloads.clone()) => Ok(()),
                 }
             }
             Ok(false) => Ok(()),

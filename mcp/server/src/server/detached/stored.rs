@@ -384,7 +384,7 @@ impl DetachedRuns {
             created_ms,
             ttl: Duration::from_millis(ttl_ms),
             offered,
-            requests: call.requests(),
+            requests: call.requests.clone(),
             table: self.this.clone(),
             order: tokio::sync::Mutex::default(),
             state: State::new(created_ms, end),
@@ -431,7 +431,7 @@ impl DetachedRuns {
             };
             call.detach_to(&handle);
             let (tag, identity) = (ClientTag::unique(), ClientIdentity::default());
-            let asked = Some(call.requests() as Arc<dyn ptc_upstream::ServedClient>);
+            let asked = Some(call.requests.clone() as Arc<dyn ptc_upstream::ServedClient>);
             let (owner, offered) = (handle.owner.0, handle.offered);
             let caller = CallingClient { tag, owner, identity, offered, asked };
             let reporter = JobReporter {

@@ -158,7 +158,7 @@ impl DetachedRuns {
             created_ms,
             ttl,
             offered,
-            requests: call.requests(),
+            requests: call.requests.clone(),
             table: self.this.clone(),
             order: tokio::sync::Mutex::default(),
             state: State::new(created_ms, end),

@@ -58,7 +58,9 @@ pub(super) async fn answer(
         Method::DELETE => match find_session(server, holder, request.headers()) {
             Ok(session) => match server.close_at_all_nodes(&session).await {
                 Ok(()) => reply::empty(StatusCode::NO_CONTENT),
-                Err(_) => ask_again("the database does not answer, so the session goes on; close it again"),
+                Err(_) => {
+                    reply::ask_again("the database does not answer, so the session goes on; close it again")
+                }
             },
             Err(response) => *response,
         },
@@ -507,18 +509,16 @@ async fn take_over(handler: &Arc<Handler>, id: &str, holder: &TokenHolder) -> Op
             None
         }
         Elsewhere::Held => Some(no_word("")),
-        Elsewhere::NoRoom => Some(ask_again("this node has no room for the call (--max-tasks); ask again")),
+        Elsewhere::NoRoom => {
+            Some(reply::ask_again("this node has no room for the call (--max-tasks); ask again"))
+        }
     }
 }
 
 /// The answer when the node that has a call says nothing.
 fn no_word(more: &str) -> Response {
     let why = format!("the node that has the call does not answer; ask again{more}");
-    ask_again(&why)
-}
-
-fn ask_again(why: &str) -> Response {
-    reply::retry_after(reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why), reply::SOON)
+    reply::ask_again(&why)
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.

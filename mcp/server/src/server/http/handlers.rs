@@ -29,7 +29,8 @@ const CHANGES: u32 = 32;
 
 /// The handlers of a server.
 pub struct Handlers {
-    unrestricted: Arc<Handler>,
+    /// The handler for all servers.
+    pub(super) unrestricted: Arc<Handler>,
     make: Option<Box<MakeRestricted>>,
     restricted: Mutex<RestrictedHandlers>,
 }
@@ -64,11 +65,6 @@ impl Handlers {
         let restricted =
             RestrictedHandlers { facts, by_servers: HashMap::new(), unrestricted: ListVersion(0), made: 0 };
         Handlers { unrestricted, make: None, restricted: Mutex::new(restricted) }
-    }
-
-    /// The handler for all servers.
-    pub(super) fn unrestricted(&self) -> &Arc<Handler> {
-        &self.unrestricted
     }
 
     /// The handler for a token; `None` when its restricted one cannot be made.

@@ -135,7 +135,8 @@ impl ProgressListener for PendingRequestSlot {
 /// A run together with its client's successive requests.
 #[derive(Clone)]
 pub(in crate::server) struct InputRequiredCall {
-    requests: Arc<ClientRequests>,
+    /// Where upstream servers ask the client.
+    pub(in crate::server) requests: Arc<ClientRequests>,
     slot: Arc<PendingRequestSlot>,
 }
 
@@ -154,11 +155,6 @@ impl InputRequiredCall {
         let slot = Arc::new(PendingRequestSlot { state: Mutex::new(state), run: OnceLock::new() });
         let requests = ClientRequests::for_input_required(questions.to_owned(), slot.clone());
         InputRequiredCall { requests: Arc::new(requests), slot }
-    }
-
-    /// Where upstream servers ask the client.
-    pub(in crate::server) fn requests(&self) -> Arc<ClientRequests> {
-        self.requests.clone()
     }
 
     /// True when the run has ended.
@@ -383,10 +379,5 @@ pub(in crate::server) fn inputs(
 ) -> Result<(String, HashMap<String, Box<RawValue>>), RpcError> {
     let state = serde_json::from_str(state.get())
         .map_err(|_| RpcError::invalid_params("requestState must be a string"))?;
-    let responses = params.input_responses.map_or("{}", Raw::get);
-    let responses: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(responses).ok();
-    let responses = responses
-        .filter(|all| all.values().all(|response| response.get().starts_with('{')))
-        .ok_or_else(|| RpcError::invalid_params("inputResponses must be an object of objects"))?;
-    Ok((state, responses))
+    Ok((state, params.responses()?))
 }

@@ -155,7 +155,7 @@ impl Tool for ExecuteProgram {
 
     fn definition(&self, facts: &Facts) -> Definition {
         let mut description = DESCRIPTION.to_owned();
-        if let Some(lacks) = self.engines.any().lacks() {
+        if let Some(lacks) = self.engines.first.lacks() {
             description.push('\n');
             description.push_str(lacks);
         }
