@@ -55,8 +55,8 @@ pub struct InstallArgs {
 
 /// Accepts all hosts by name; help hides those with files that cannot be written.
 fn clients() -> impl TypedValueParser<Value = Host> {
-    let hosts =
-        Host::ALL.map(|host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml));
+    let named = |host: &Host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml);
+    let hosts = Host::value_variants().iter().map(named);
     PossibleValuesParser::new(hosts).try_map(|name| Host::from_str(&name, false))
 }
 

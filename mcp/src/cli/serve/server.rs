@@ -219,7 +219,8 @@ impl<'a> ServerBuilder<'a> {
                 }
                 None => {
                     let input = LastInput { input: io::stdin(), runs: runs.clone() };
-                    serve_stdio(handler, &self.gate, longest, new_facts, input, asked).await
+                    let output = redact::stdout(Form::Json(&shapes::MCP));
+                    stdio::serve(handler, &self.gate, longest, input, output, new_facts, asked).await
                 }
             }
         });
@@ -285,16 +286,4 @@ async fn serve_http(
     let first = new_facts.borrow().clone();
     let handlers = Handlers::new(handler, first, Box::new(make));
     listener.serve(handlers, gate, access, new_facts, stop).await;
-}
-
-async fn serve_stdio(
-    handler: Arc<Handler>,
-    gate: &Arc<Gate>,
-    longest: usize,
-    new_facts: watch::Receiver<Arc<Facts>>,
-    input: impl io::Read + Send + 'static,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()> {
-    let output = redact::stdout(Form::Json(&shapes::MCP));
-    stdio::serve(handler, gate, longest, input, output, new_facts, stop).await
 }
