@@ -114,7 +114,9 @@ impl Client {
             ready: true,
             recorder: None,
         };
-        let handler = Arc::new(Handler::new(surface).unwrap().with_detached(detached));
+        let mut handler = Handler::new(surface).unwrap();
+        handler.detached = detached;
+        let handler = Arc::new(handler);
         let parking = ParkingLimits::default();
         let limits =
             GateLimits { jobs: 64, memory_bytes: u64::MAX, queued: 64, queued_bytes: 1 << 20, parking };

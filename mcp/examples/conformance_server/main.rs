@@ -47,11 +47,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     .await?;
     console::complain(&format!("listening at {}", listener.url()));
     let (facts, changes) = watch::channel(Arc::new(Facts::default()));
-    let registry = Registry::default()
-        .with_all(plain::tools(&facts))
-        .with_all(asking::tools())
-        .with_all(input_required::tools()?)
-        .with_all(tasks::tools());
+    let mut registry = Registry::default();
+    registry.tools.extend(plain::tools(&facts));
+    registry.tools.extend(asking::tools());
+    registry.tools.extend(input_required::tools()?);
+    registry.tools.extend(tasks::tools());
     let surface = Surface {
         registry,
         facts: Facts::default(),
@@ -61,9 +61,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         recorder: None,
     };
     let limits_of_tasks = DetachedLimits { tasks_after: Duration::ZERO, ..DetachedLimits::default() };
-    let handler = Handler::new(surface)?
-        .with_offerings(offerings::ConformanceOfferings)
-        .with_detached(DetachedRuns::new(limits_of_tasks, None));
+    let mut handler = Handler::new(surface)?;
+    handler.offerings = Some(Box::new(offerings::ConformanceOfferings));
+    handler.detached = DetachedRuns::new(limits_of_tasks, None);
     let gate = Gate::new(GateLimits {
         jobs: 64,
         memory_bytes: 1 << 30,

@@ -6,9 +6,7 @@ use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::Source;
 use ptc_engine::Inspection;
 use ptc_server::answer::report::reports_json;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use serde_json::json;
 
 /// Arguments of `ptc check`.

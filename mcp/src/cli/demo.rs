@@ -7,9 +7,7 @@ use crate::demo::{PROGRAM, Sample, report};
 use crate::sample_server;
 use ptc_calls::limits::Limits;
 use ptc_calls::options::RunOptions;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use ptc_server::redact::{self, Form, shapes};
 
 /// Arguments of `ptc demo`.

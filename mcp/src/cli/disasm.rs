@@ -2,9 +2,7 @@
 
 use super::flags::source::Source;
 use ptc_engine::Inspection;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 
 /// Arguments of `ptc disasm`.
 #[derive(Debug, clap::Args)]

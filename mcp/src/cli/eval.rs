@@ -8,8 +8,7 @@ use super::print::print_text;
 use super::replay::record::RecordFlags;
 use ptc_calls::options::RunOptions;
 use ptc_server::answer::outcome::WholeOutcomeJson;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use ptc_server::redact::stdout_is_terminal;
 
 /// Arguments of `ptc eval`.

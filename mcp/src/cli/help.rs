@@ -6,66 +6,32 @@
 use clap::{Arg, ArgAction, Command};
 
 /// The heading of flags by the beginnings of their names; the first row that fits counts.
-const GROUPS: &[(&str, &[&str])] = &[
-    ("HTTP", &["http", "tls-"]),
-    ("Python", &["python"]),
-    ("Rules and approvals", &["policy", "pin", "approval"]),
-    ("Preludes", &["prelude", "expose", "sessions-allow-prelude-write"]),
-    ("Sessions", &["session", "max-session"]),
-    ("Tasks in words", &["agentic"]),
-    ("Records of calls", &["debug", "trace", "turn-log", "max-debug", "record", "otlp"]),
-    ("Runs that outlive the process", &["state", "lease", "resume"]),
-    ("proxy-dispatch", &["proxy"]),
-    ("Large results and files", &["files", "utils", "max-spill"]),
-    ("Lists of tools in descriptions", &["catalog-mode", "catalog-inline"]),
+const GROUPS: &[(&str, &str)] = &[
+    ("HTTP", "http tls-"),
+    ("Python", "python"),
+    ("Rules and approvals", "policy pin approval"),
+    ("Preludes", "prelude expose sessions-allow-prelude-write"),
+    ("Sessions", "session max-session"),
+    ("Tasks in words", "agentic"),
+    ("Records of calls", "debug trace turn-log max-debug record otlp"),
+    ("Runs that outlive the process", "state lease resume"),
+    ("proxy-dispatch", "proxy"),
+    ("Large results and files", "files utils max-spill"),
+    ("Lists of tools in descriptions", "catalog-mode catalog-inline"),
     (
         "Servers",
-        &[
-            "upstreams-config",
-            "stdio",
-            "handshake-timeout",
-            "tool-",
-            "catalog-snapshot",
-            "aggregator",
-            "token-store",
-            "client-metadata",
-            "learn-shapes",
-            "startup",
-        ],
+        "upstreams-config stdio handshake-timeout tool- catalog-snapshot aggregator token-store client-metadata \
+         learn-shapes startup",
     ),
     (
         "Load",
-        &[
-            "max-concurrent",
-            "max-suspended",
-            "max-total-memory",
-            "max-parked",
-            "max-tasks",
-            "detach-after",
-            "max-frame-bytes",
-        ],
+        "max-concurrent max-suspended max-total-memory max-parked max-tasks detach-after max-frame-bytes",
     ),
 ];
 
 /// The flags of groups and limits that `--help` describes. It names the others.
-const COMMON: &[&str] = &[
-    "http",
-    "http-tokens",
-    "http-auth-token",
-    "policy",
-    "prelude",
-    "sessions",
-    "agentic",
-    "debug-tool",
-    "trace-dir",
-    "upstreams-config",
-    "stdio",
-    "timeout",
-    "memory",
-    "fuel",
-    "upstream-call-timeout",
-    "max-upstream-response-bytes",
-];
+const COMMON: &str = "http http-tokens http-auth-token policy prelude sessions agentic debug-tool trace-dir \
+    upstreams-config stdio timeout memory fuel upstream-call-timeout max-upstream-response-bytes";
 
 /// The heading of limits that are in no group.
 const LIMITS: &str = "Limits";
@@ -101,7 +67,7 @@ fn shape(mut command: Command, path: &str) -> Command {
 /// The group of a flag.
 fn group(arg: &Arg) -> Option<&'static str> {
     let name = arg.get_long()?;
-    let fits = |(_, beginnings): &&(_, &[&str])| beginnings.iter().any(|start| name.starts_with(start));
+    let fits = |(_, beginnings): &&(_, &str)| beginnings.split(' ').any(|start| name.starts_with(start));
     GROUPS.iter().find(fits).map(|(heading, _)| *heading)
 }
 
@@ -124,7 +90,7 @@ fn rare(command: &Command) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
         let (Some(heading), Some(name)) = (heading(arg), arg.get_long()) else { continue };
-        if COMMON.contains(&name) {
+        if COMMON.split(' ').any(|common| common == name) {
             continue;
         }
         match groups.iter_mut().find(|(known, _)| known == heading) {

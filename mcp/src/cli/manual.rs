@@ -3,8 +3,7 @@
 
 use clap::Command;
 use ptc_base::files::{self, FileAccess, LinkRule};
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc completions`.

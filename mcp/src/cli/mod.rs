@@ -53,9 +53,8 @@ use ptc_base::memory;
 use ptc_base::oauth::settle_for_good;
 use ptc_base::panics::takes_panics_for_damage;
 use ptc_base::process;
-use ptc_server::console::exit::{self, Abort, Exit};
 use ptc_server::console::logging;
-use ptc_server::console::{self, style};
+use ptc_server::console::{self, Abort, EXIT_CODES, Exit, Style};
 use ptc_server::redact;
 use ptc_upstream::config::names;
 use std::process::ExitCode;
@@ -67,7 +66,7 @@ use std::time::Duration;
     name = "ptc",
     version,
     about = "Runs PTC-Lisp programs next to MCP tools: one program calls many tools, only its answer comes back",
-    after_help = exit::HELP,
+    after_help = EXIT_CODES,
     after_long_help = concat_help(),
     subcommand_required = true,
     arg_required_else_help = true
@@ -95,7 +94,7 @@ fn concat_help() -> String {
 Flags of limits and of `serve` can also be given as environment variables: --foo-bar is
 PTC_FOO_BAR. Upstream servers come from --upstreams-config, else from PTC_UPSTREAMS, else from
 ~/.config/ptc/upstreams.json.",
-        exit::HELP
+        EXIT_CODES
     )
 }
 
@@ -246,7 +245,7 @@ pub fn main(output_is_closed: bool) -> ExitCode {
 
 fn failed(abort: &Abort) -> ExitCode {
     if !abort.message.is_empty() {
-        console::complain(&format!("{} {}", style::Style::stderr().red("error:"), abort.message));
+        console::complain(&format!("{} {}", Style::stderr().red("error:"), abort.message));
     }
     abort.exit.into()
 }

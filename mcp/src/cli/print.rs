@@ -1,9 +1,7 @@
 //! Prints how a Lisp program or a Python script ended, as text for people: its output, its answer or its error.
 
 use ptc_calls::outcome::Outcome;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use ptc_server::redact::{self, Form};
 use std::borrow::Cow;
 use std::io::Write;

@@ -8,7 +8,7 @@ use ptc_base::files::{FollowedFiles, ReloadSignal};
 use ptc_calls::policy::{LOCK_FILE, PinLock};
 use ptc_calls::tools::{ServerText, SnapshotMode};
 use ptc_engine::{Reconfigured, Runtime};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -24,7 +24,8 @@ const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(
 /// being renewed. The guardian then ends the servers.
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
-    reloads: watch::Receiver<u64>,
+    /// Counts the requests to reload files.
+    pub(super) reloads: watch::Receiver<u64>,
 }
 
 impl Stop {
@@ -49,11 +50,6 @@ impl Stop {
             }
         }
         Stop { asked, reloads }
-    }
-
-    /// Counts the requests to reload files.
-    pub(super) fn reloads(&self) -> watch::Receiver<u64> {
-        self.reloads.clone()
     }
 
     /// Resolves when a signal requests the end.

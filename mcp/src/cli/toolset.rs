@@ -73,11 +73,8 @@ impl Toolset {
         if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
             let engine =
                 if runtime.is_restricted() { engine.clone().for_other_owners() } else { engine.clone() };
-            let tool = ExecuteProgram::new(runtime.clone(), engine, *limits);
-            more.scripts = Some(match sessions {
-                Some(quotas) => tool.with_sessions(ScriptSessions::new(*quotas)),
-                None => tool,
-            });
+            let sessions = sessions.map(ScriptSessions::new);
+            more.scripts = Some(ExecuteProgram::new(runtime.clone(), engine, *limits, sessions));
         }
         if let Some(ProxyParts { store, roots, rules }) = &self.proxy {
             let storage = ProxyStorage::new(store.clone(), roots.clone(), *rules);
@@ -92,7 +89,7 @@ impl Toolset {
             more.exposed = self.exposed.tools(prelude, &evaluator, self.limits);
         }
         let exposed: Vec<String> = more.exposed.iter().map(|tool| tool.name().to_owned()).collect();
-        if self.detached.limits().runs_after.is_some() {
+        if self.detached.limits.runs_after.is_some() {
             more.runs = Some(LispRun::new(self.detached.clone()));
         }
         more.tasks = self.tasks.as_ref().map(|tasks| tasks.with_runtime(runtime.clone()));
@@ -120,8 +117,11 @@ impl Toolset {
             ready: runtime.is_started(),
             recorder: self.recorder.clone(),
         };
-        let handler = Handler::new(surface)?.with_client(runtime.client().clone()).with_sessions(sessions);
-        Ok(handler.with_detached(self.detached.clone()))
+        let mut handler = Handler::new(surface)?;
+        handler.client = runtime.client().clone();
+        handler.sessions = sessions;
+        handler.detached = self.detached.clone();
+        Ok(handler)
     }
 
     /// Makes the handler for clients that may use these servers only.

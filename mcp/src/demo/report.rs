@@ -4,7 +4,7 @@ use super::{PROGRAM, Sample};
 use crate::sample_server::SampleServer;
 use ptc_calls::metrics::PtcMetrics;
 use ptc_calls::outcome::{CallRecord, CallStatus, Outcome};
-use ptc_server::console::style::Style;
+use ptc_server::console::Style;
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Lists the MCP client applications (Claude Code, Cursor, VS Code …) from which servers can be imported, with the
 //! places and formats of their configuration files.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// A host with a configuration that we can read.
@@ -149,23 +150,6 @@ const SERVERS: Format = json("mcpServers");
 const OPENCODE_FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
 impl Host {
-    /// Every host.
-    pub const ALL: [Host; 13] = [
-        Host::ClaudeDesktop,
-        Host::ClaudeCode,
-        Host::Cursor,
-        Host::Vscode,
-        Host::Windsurf,
-        Host::Codex,
-        Host::Gemini,
-        Host::Zed,
-        Host::Opencode,
-        Host::Goose,
-        Host::Kiro,
-        Host::LmStudio,
-        Host::Copilot,
-    ];
-
     /// Name for people.
     pub const fn label(self) -> &'static str {
         self.names().0
@@ -268,13 +252,8 @@ impl Host {
             }
         };
         // Two rules may lead to one folder.
-        let mut seen = Vec::new();
-        files.retain(|file| {
-            !seen.contains(file) && {
-                seen.push(file.clone());
-                true
-            }
-        });
+        let mut seen = HashSet::new();
+        files.retain(|file| seen.insert(file.clone()));
         files
     }
 }

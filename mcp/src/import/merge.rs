@@ -163,6 +163,7 @@ fn canonical(entry: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn hosts_are_merged_without_losing_or_repeating_anything() {
@@ -182,7 +183,7 @@ mod tests {
             _ => None,
         }
         };
-        let import = Import::collect(&Host::ALL, &places, Map::new(), |path| Ok(read(path)));
+        let import = Import::collect(Host::value_variants(), &places, Map::new(), |path| Ok(read(path)));
         assert_eq!(
             import.document(),
             json!({ "mcpServers": {

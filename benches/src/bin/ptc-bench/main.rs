@@ -18,8 +18,8 @@ use ptc_benches::measure::{
 };
 use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::{self, logging};
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_upstream::config::ServerEntry;
 use scripts::PythonBenchArgs;

@@ -7,8 +7,7 @@ use ptc_benches::measure::overhead::{CALL_PATTERNS, COSTS, RATIOS, RuledRuntimes
 use ptc_calls::policy::Policy;
 use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -5,8 +5,7 @@ use ptc_benches::measure::pmap::{Sides, Transport};
 use ptc_benches::measure::python;
 use ptc_engine::RuntimeConfig;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::time::Duration;
 
 /// The engines that are measured.

@@ -40,20 +40,8 @@ impl Profile {
     /// The limits of this profile.
     pub const fn caps(self) -> Caps {
         match self {
-            Profile::Slim => Caps {
-                result_bytes: 32 << 10,
-                value_bytes: 32 << 10,
-                answer_bytes: 32 << 10,
-                message_bytes: 8 << 10,
-                calls: 0,
-            },
-            Profile::Structured => Caps {
-                result_bytes: 24 << 10,
-                value_bytes: 32 << 10,
-                answer_bytes: 32 << 10,
-                message_bytes: 8 << 10,
-                calls: 0,
-            },
+            Profile::Slim => SLIM,
+            Profile::Structured => Caps { result_bytes: 24 << 10, ..SLIM },
             Profile::Debug => Caps {
                 result_bytes: 128 << 10,
                 value_bytes: 128 << 10,
@@ -79,6 +67,14 @@ pub struct Caps {
     /// Upstream calls listed.
     pub calls: usize,
 }
+
+const SLIM: Caps = Caps {
+    result_bytes: 32 << 10,
+    value_bytes: 32 << 10,
+    answer_bytes: 32 << 10,
+    message_bytes: 8 << 10,
+    calls: 0,
+};
 
 /// Cuts a text to at most `bytes` bytes; true when something was cut.
 pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {

@@ -25,7 +25,7 @@ pub use summary::{CallSummary, SessionEntry};
 use crate::protocol::LogMessage;
 use ptc_calls::outcome::Media;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// A finished call: the result of `tools/call` without the envelope of its era, and what is logged and recorded of it.
@@ -58,6 +58,19 @@ impl<'a> ToolAnswer<'a> {
     }
 }
 
+impl ToolAnswer<'static> {
+    /// An answer that no profile shortens: data, repeated as text.
+    pub fn data(data: Value, is_error: bool) -> ToolAnswer<'static> {
+        let content = Content::Text(data.to_string().into());
+        ToolAnswer { is_error, structured: Some(data), ..ToolAnswer::new(content) }
+    }
+}
+
+/// What the data of an answer say of a call that failed.
+pub fn refusal_data(reason: &str, message: &str) -> Value {
+    json!({ "status": "error", "reason": reason, "message": message, "feedback": message })
+}
+
 /// The content blocks of a result.
 #[derive(Clone, Debug)]
 pub enum Content<'a> {
@@ -85,7 +98,7 @@ impl<'a> Content<'a> {
     /// Appends images and sounds.
     fn with(self, media: &[Media]) -> Content<'a> {
         let Content::Text(text) = &self else { return self };
-        let text = serde_json::json!({ "type": "text", "text": text });
+        let text = json!({ "type": "text", "text": text });
         let media = media.iter().map(serde_json::value::to_raw_value);
         let blocks: Result<Vec<_>, _> =
             std::iter::once(serde_json::value::to_raw_value(&text)).chain(media).collect();

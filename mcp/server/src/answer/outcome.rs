@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The main part of an outcome. It borrows all long texts.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct OutcomeJson<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'o RawValue>,
@@ -44,15 +44,7 @@ impl<'o> OutcomeJson<'o> {
     /// A program that was refused before it ran.
     pub fn refused(id: &'o RawValue, message: &'o str) -> OutcomeJson<'o> {
         let error = Some(RefusalReason::ArgsError.name());
-        OutcomeJson {
-            id: Some(id),
-            ok: false,
-            error,
-            message: Some(message),
-            value: None,
-            prints: &[],
-            notes: &[],
-        }
+        OutcomeJson { id: Some(id), error, message: Some(message), ..OutcomeJson::default() }
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 /// For `--help`.
-pub const HELP: &str = "Exit codes:
+pub const EXIT_CODES: &str = "Exit codes:
   0  success
   1  the program failed, or `ptc check` found errors
   2  usage or configuration error

@@ -3,19 +3,19 @@
 //!
 //! # Layout
 //!
-//! - [`exit`]: exit codes. [`style`]: colours. [`progress`]: the progress line while servers start.
-//!   [`logging`]: logs.
+//! - `exit`: exit codes. `style`: colours. [`progress`]: the progress line while servers start. [`logging`]: logs.
 
-pub mod exit;
+mod exit;
 pub mod logging;
 pub mod progress;
-pub mod style;
+mod style;
 
 use crate::redact::{self, Form, shapes};
-use exit::Abort;
+pub use exit::{Abort, EXIT_CODES, Exit};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{BufWriter, Write};
+pub use style::Style;
 
 /// Writes text for people to standard output.
 pub fn write(text: &str) -> Result<(), Abort> {

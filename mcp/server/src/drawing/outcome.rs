@@ -2,9 +2,9 @@
 //! it too.
 
 use super::trace::{Trace, TraceCall, TracePayload, TraceRun};
+use super::units::micros;
 use crate::answer::outcome::call_fault;
 use ptc_calls::outcome::{CallRecord, Outcome};
-use std::time::Duration;
 
 impl Trace {
     /// The trace of a program that has just run.
@@ -47,8 +47,4 @@ impl TraceCall {
             fault: call_fault(call).map(|(reason, error)| (reason.to_owned(), error.to_owned())),
         }
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

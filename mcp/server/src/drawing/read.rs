@@ -2,7 +2,7 @@
 //! draws a diagram.
 
 use super::trace::{Trace, TraceCall, TracePayload, prelude_line};
-use crate::console::exit::Abort;
+use crate::console::Abort;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

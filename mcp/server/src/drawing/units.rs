@@ -1,5 +1,12 @@
 //! Formats times, sizes and counts for people, with units, grouped digits and plurals.
 
+use std::time::Duration;
+
+/// Whole microseconds.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A time in microseconds.
 pub fn time(micros: u64) -> String {
     match micros {

@@ -3,7 +3,7 @@
 use super::folders::{FolderEntry, Walk};
 use super::roots::{FileRoots, Opened, open};
 use super::server::FileFault;
-use super::text::{TextFault, TextWriter};
+use super::text::TextWriter;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -143,9 +143,9 @@ impl FilesystemQuery {
                 break;
             }
             let part = select_lines(&piece[..read], &mut line, from, to);
-            text.push(part).map_err(no_text)?;
+            text.push(part)?;
         }
-        text.finish().map_err(no_text)?;
+        text.finish()?;
         Ok(answer.push(br#""}]}"#)?)
     }
 }
@@ -166,13 +166,6 @@ fn select_lines<'p>(piece: &'p [u8], line: &mut u64, from: u64, to: u64) -> &'p 
         }
     }
     &piece[begin..]
-}
-
-fn no_text(fault: TextFault) -> FileFault {
-    match fault {
-        TextFault::NotText => "the file is no UTF-8 text".to_owned().into(),
-        TextFault::Answer(fault) => fault.into(),
-    }
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, FileFault> {

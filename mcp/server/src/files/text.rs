@@ -1,7 +1,7 @@
 //! Writes the text of a file, piece by piece, as one JSON string into the answer of a file tool, and fails if it is not
 //! UTF-8.
 
-use ptc_base::spill::SpillError;
+use super::server::FileFault;
 use ptc_upstream::AnswerWriter;
 
 /// Writes text into an answer as the content of one JSON string. A piece may end within a character.
@@ -11,17 +11,9 @@ pub(super) struct TextWriter<'w> {
     begun: Vec<u8>,
 }
 
-/// Why a text cannot be written.
-pub(super) enum TextFault {
-    /// It is not UTF-8, or contains a NUL.
-    NotText,
-    Answer(SpillError),
-}
-
-impl From<SpillError> for TextFault {
-    fn from(fault: SpillError) -> TextFault {
-        TextFault::Answer(fault)
-    }
+/// The text is not UTF-8, or contains a NUL.
+fn no_text() -> FileFault {
+    "the file is no UTF-8 text".to_owned().into()
 }
 
 impl<'w> TextWriter<'w> {
@@ -29,10 +21,10 @@ impl<'w> TextWriter<'w> {
         TextWriter { answer, begun: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), TextFault> {
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), FileFault> {
         // Text contains no NUL; a file with one is binary.
         if memchr::memchr(0, piece).is_some() {
-            return Err(TextFault::NotText);
+            return Err(no_text());
         }
         let whole;
         let piece = match self.begun.is_empty() {
@@ -44,7 +36,7 @@ impl<'w> TextWriter<'w> {
         };
         let text = match std::str::from_utf8(piece) {
             Ok(text) => text,
-            Err(error) if error.error_len().is_some() => return Err(TextFault::NotText),
+            Err(error) if error.error_len().is_some() => return Err(no_text()),
             Err(error) => {
                 let (text, begun) = piece.split_at(error.valid_up_to());
                 self.begun = begun.to_vec();
@@ -57,7 +49,7 @@ impl<'w> TextWriter<'w> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<(), TextFault> {
-        if self.begun.is_empty() { Ok(()) } else { Err(TextFault::NotText) }
+    pub(super) fn finish(self) -> Result<(), FileFault> {
+        if self.begun.is_empty() { Ok(()) } else { Err(no_text()) }
     }
 }

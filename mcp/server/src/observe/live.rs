@@ -6,7 +6,6 @@ use super::entry::CallArguments;
 use ptc_base::sync::Locked;
 use ptc_calls::watcher::RunView;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
@@ -25,24 +24,12 @@ pub struct LiveCall {
     pub arguments: Option<CallArguments>,
     /// When it came.
     pub begun: (SystemTime, Instant),
-    run: OnceLock<RunView>,
-}
-
-impl LiveCall {
     /// Its run; `None` while the call waits to begin, and for a tool that runs nothing.
-    pub fn run(&self) -> Option<&RunView> {
-        self.run.get()
-    }
-}
-
-impl fmt::Debug for LiveCall {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("LiveCall").field("number", &self.number).finish_non_exhaustive()
-    }
+    pub(crate) run: OnceLock<RunView>,
 }
 
 /// The calls under way, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct LiveCalls {
     calls: Mutex<BTreeMap<u64, Arc<LiveCall>>>,
     begun: AtomicU64,
@@ -84,18 +71,12 @@ impl LiveCalls {
 }
 
 /// A call in the table; dropping it removes the call.
-#[derive(Debug)]
 pub(super) struct LiveEntry {
     table: Arc<LiveCalls>,
-    call: Arc<LiveCall>,
+    pub(super) call: Arc<LiveCall>,
 }
 
 impl LiveEntry {
-    /// The number of the call.
-    pub(super) fn number(&self) -> u64 {
-        self.call.number
-    }
-
     /// Sets its run. The first one counts.
     pub(super) fn watch(&self, run: RunView) {
         let _ = self.call.run.set(run);

@@ -40,10 +40,10 @@ use ptc_calls::trace::TraceContext;
 use ptc_calls::watcher::RunView;
 use ring::CallRing;
 use std::borrow::Cow;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use std::{fmt, io};
 use trace::TraceFolder;
 use turn_log::TurnLog;
 use writer::{CallTexts, RecordSink, RecordWriter, SinkCounts, WrittenCall};
@@ -71,18 +71,23 @@ pub struct RecordOptions {
 
 /// Records tool calls.
 pub struct CallRecorder {
-    ring: CallRing,
-    policy: PayloadPolicy,
-    secrets: SecretRegistry,
-    trace_folder: Option<PathBuf>,
-    logs_turns: bool,
+    /// The most recent calls.
+    pub(crate) ring: CallRing,
+    /// How much records show.
+    pub(crate) policy: PayloadPolicy,
+    /// The secrets to redact.
+    pub(crate) secrets: SecretRegistry,
+    /// The folder of traces.
+    pub(crate) trace_folder: Option<PathBuf>,
+    /// True if programs of sessions are logged.
+    pub logs_turns: bool,
     totals: Option<CallCounts>,
     writer: Option<RecordWriter>,
     /// Records are written with their texts.
     writes_texts: bool,
     otlp: Option<OtlpExport>,
     /// The calls under way, for the page.
-    live: Option<Arc<LiveCalls>>,
+    pub(crate) live: Option<Arc<LiveCalls>>,
 }
 
 impl CallRecorder {
@@ -91,57 +96,35 @@ impl CallRecorder {
     /// # Errors
     /// The writer thread, or the export to a collector, cannot be started.
     pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
-        let RecordOptions {
-            ring_size,
-            policy,
-            trace_folder,
-            most_traces,
-            turn_log_folder,
-            totals,
-            otlp,
-            page,
-        } = options;
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
-        if let Some(folder) = &trace_folder {
-            let folder = TraceFolder::new(folder.clone(), most_traces, policy, secrets.clone());
+        let policy = options.policy;
+        if let Some(folder) = &options.trace_folder {
+            let folder = TraceFolder::new(folder.clone(), options.most_traces, policy, secrets.clone());
             sinks.push(Box::new(folder));
         }
-        if let Some(folder) = &turn_log_folder {
+        if let Some(folder) = &options.turn_log_folder {
             sinks.push(Box::new(TurnLog::new(folder, secrets.clone())));
         }
         let writes_texts = !sinks.is_empty();
-        let otlp = match otlp {
-            Some(options) => {
-                let (export, sink) = OtlpExport::start(&options, policy, &secrets)?;
-                sinks.push(sink);
-                Some(export)
-            }
-            None => None,
-        };
+        let mut otlp = None;
+        if let Some(options) = options.otlp {
+            let (export, sink) = OtlpExport::start(&options, policy, &secrets)?;
+            sinks.push(sink);
+            otlp = Some(export);
+        }
         let writer = if sinks.is_empty() { None } else { Some(RecordWriter::start(sinks)?) };
-        let (ring, logs_turns) = (CallRing::new(ring_size), turn_log_folder.is_some());
         Ok(CallRecorder {
-            ring,
+            ring: CallRing::new(options.ring_size),
             policy,
             secrets,
-            trace_folder,
-            logs_turns,
-            totals,
+            trace_folder: options.trace_folder,
+            logs_turns: options.turn_log_folder.is_some(),
+            totals: options.totals,
             writer,
             writes_texts,
             otlp,
-            live: page.then(Arc::default),
+            live: options.page.then(Arc::default),
         })
-    }
-
-    /// True if programs of sessions are logged.
-    pub fn logs_turns(&self) -> bool {
-        self.logs_turns
-    }
-
-    /// The folder of traces.
-    pub fn trace_folder(&self) -> Option<&PathBuf> {
-        self.trace_folder.as_ref()
     }
 
     /// Counts of written and dropped records.
@@ -192,39 +175,11 @@ impl CallRecorder {
             live,
         })))
     }
-
-    /// The calls under way, if a page shows them.
-    pub fn live(&self) -> Option<&Arc<LiveCalls>> {
-        self.live.as_ref()
-    }
-
-    /// The most recent calls.
-    pub fn ring(&self) -> &CallRing {
-        &self.ring
-    }
-
-    /// How much records show.
-    pub fn policy(&self) -> PayloadPolicy {
-        self.policy
-    }
-
-    /// The secrets to redact.
-    pub fn secrets(&self) -> &SecretRegistry {
-        &self.secrets
-    }
-}
-
-impl fmt::Debug for CallRecorder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CallRecorder").field("policy", &self.policy).finish_non_exhaustive()
-    }
 }
 
 /// A call in progress. Dropping it without an answer records the call as cancelled.
-#[derive(Debug)]
 pub struct OpenRecord(Option<Box<BegunCall>>);
 
-#[derive(Debug)]
 struct BegunCall {
     recorder: Arc<CallRecorder>,
     request_id: Box<str>,
@@ -272,32 +227,19 @@ impl Drop for OpenRecord {
 
 impl BegunCall {
     fn end(self, is_error: bool, summary: &CallSummary<'_>, content: Option<&Content<'_>>) {
-        let BegunCall {
-            recorder,
-            request_id,
-            tool,
-            owner,
-            arguments,
-            protocol,
-            trace,
-            spans,
-            own_trace: _,
-            begun,
-            live,
-        } = self;
         let reason = summary.reason.as_deref();
         // Nothing is recorded of a refused call's arguments, not even their size.
         let refused = [RefusalReason::ArgsError, RefusalReason::Busy, RefusalReason::UnknownTool]
             .map(RefusalReason::name);
-        let arguments = arguments.filter(|_| !reason.is_some_and(|reason| refused.contains(&reason)));
+        let arguments = self.arguments.filter(|_| !reason.is_some_and(|reason| refused.contains(&reason)));
         let entry = CallEntry {
-            request_id,
-            tool,
-            owner,
+            request_id: self.request_id,
+            tool: self.tool,
+            owner: self.owner,
             ended: SystemTime::now(),
-            duration: begun.elapsed(),
-            protocol,
-            trace,
+            duration: self.begun.elapsed(),
+            protocol: self.protocol,
+            trace: self.trace,
             is_error,
             reason: reason.map(Into::into),
             run: match (summary.run, &summary.task) {
@@ -306,24 +248,25 @@ impl BegunCall {
                 (None, None) => None,
             },
             planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
-            spans,
-            number: live.as_ref().map_or(0, LiveEntry::number),
+            spans: self.spans,
+            number: self.live.as_ref().map_or(0, |live| live.call.number),
         };
         let is_known = reason != Some(RefusalReason::UnknownTool.name());
-        if let Some(totals) = &recorder.totals {
+        if let Some(totals) = &self.recorder.totals {
             totals.add(&entry, is_known);
         }
-        let answer = live.as_ref().and_then(|_| recorder.shown_answer(content));
+        let answer = self.live.as_ref().and_then(|_| self.recorder.shown_answer(content));
         let call = RecordedCall { entry: Arc::new(entry), arguments, answer };
-        if let Some(writer) = &recorder.writer {
-            let texts = if recorder.writes_texts { texts(summary, content) } else { CallTexts::default() };
+        if let Some(writer) = &self.recorder.writer {
+            let texts =
+                if self.recorder.writes_texts { texts(summary, content) } else { CallTexts::default() };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
         }
         if is_known {
-            recorder.ring.push(call);
+            self.recorder.ring.push(call);
         }
         // From here on the record is found in its place.
-        drop(live);
+        drop(self.live);
     }
 }
 

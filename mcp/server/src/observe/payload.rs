@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Characters of a text in a summary.
@@ -55,9 +56,8 @@ impl PayloadPolicy {
         match self {
             PayloadPolicy::None => Some(json!({ "<bytes>": object.len() })),
             PayloadPolicy::Summary => {
-                let Value::Object(members) = summarized(object)? else { return None };
                 let clean = |(key, shape): (String, Value)| (secrets.scrub(&key).into_owned(), shape);
-                Some(Value::Object(members.into_iter().map(clean).collect()))
+                Some(Value::Object(summarized(object)?.into_iter().map(clean).collect()))
             }
             PayloadPolicy::Full => {
                 serde_json::from_str(&secrets.scrub_json(object, &DocumentShape::DATA)).ok()
@@ -83,23 +83,14 @@ impl PayloadPolicy {
 }
 
 /// Type of each member, and size of each collection.
-fn summarized(object: &str) -> Option<Value> {
-    let members: Map<String, Value> = serde_json::from_str::<SummarizedMembers>(object).ok()?.0;
-    Some(members.into())
-}
-
-struct SummarizedMembers(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for SummarizedMembers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SummarizedMembers, D::Error> {
-        let members = std::collections::BTreeMap::<String, &RawValue>::deserialize(deserializer)?;
-        let summary = |(key, value): (String, &RawValue)| {
-            let ValueKind { name, count } =
-                serde_json::from_str(value.get()).unwrap_or(ValueKind::scalar("null"));
-            (key, json!({ "type": name, "count": count }))
-        };
-        Ok(SummarizedMembers(members.into_iter().map(summary).collect()))
-    }
+fn summarized(object: &str) -> Option<Map<String, Value>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
+    let summary = |(key, value): (String, &RawValue)| {
+        let ValueKind { name, count } =
+            serde_json::from_str(value.get()).unwrap_or(ValueKind::scalar("null"));
+        (key, json!({ "type": name, "count": count }))
+    };
+    Some(members.into_iter().map(summary).collect())
 }
 
 /// Type of a JSON value, and its size; the value itself is skipped.

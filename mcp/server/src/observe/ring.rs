@@ -6,7 +6,7 @@ use crate::answer::outcome::call_fault;
 use ptc_base::sync::Locked;
 use ptc_calls::outcome::CallRecord;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Most bytes of arguments. Beyond that the oldest records lose theirs.
 const MOST_ARGUMENTS: usize = 16 << 20;
@@ -17,7 +17,8 @@ const MOST_RECORDS: usize = 32 << 20;
 /// The most recent calls.
 #[derive(Debug)]
 pub struct CallRing {
-    size: usize,
+    /// How many records it can hold.
+    pub(crate) size: usize,
     state: Mutex<RingState>,
 }
 
@@ -38,14 +39,10 @@ impl CallRing {
         CallRing { size: size.max(1), state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RingState> {
-        self.state.locked()
-    }
-
     /// Adds a record, and removes the oldest ones when there is no room.
     pub fn push(&self, call: RecordedCall) {
         let gone = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             state.argument_bytes += stored_bytes(&call);
             state.record_bytes += record_bytes(&call);
             state.calls.push_back(call);
@@ -57,34 +54,29 @@ impl CallRing {
         drop(gone);
     }
 
-    /// How many records it can hold.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// The record of the call with this number of an owner.
     pub fn find(&self, owner: u64, number: u64) -> Option<RecordedCall> {
-        let state = self.lock();
+        let state = self.state.locked();
         let mut calls = state.calls.iter().rev();
         calls.find(|call| call.entry.owner == owner && call.entry.number == number).cloned()
     }
 
     /// The number of the newest call of an owner.
     pub fn newest_number(&self, owner: u64) -> Option<u64> {
-        let state = self.lock();
+        let state = self.state.locked();
         let newest = state.calls.iter().rev().find(|call| call.entry.owner == owner);
         newest.map(|call| call.entry.number)
     }
 
     /// So many calls of an owner, newest first.
     pub fn newest_of(&self, owner: u64, most: usize) -> Vec<RecordedCall> {
-        let state = self.lock();
+        let state = self.state.locked();
         state.calls.iter().rev().filter(|call| call.entry.owner == owner).take(most).cloned().collect()
     }
 
     /// All records, newest first.
     pub fn newest_first(&self) -> Vec<RecordedCall> {
-        self.lock().calls.iter().rev().cloned().collect()
+        self.state.locked().calls.iter().rev().cloned().collect()
     }
 }
 

@@ -13,6 +13,7 @@ use ptc_base::secrets::{CleanText, Cut, SecretRegistry};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -60,15 +61,8 @@ impl TurnLog {
     }
 }
 
-#[cfg(unix)]
 fn is_gone(file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
     file.metadata().is_ok_and(|data| data.nlink() == 0)
-}
-
-#[cfg(not(unix))]
-fn is_gone(_: &File) -> bool {
-    false
 }
 
 impl RecordSink for TurnLog {

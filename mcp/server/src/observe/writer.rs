@@ -9,7 +9,7 @@ use ptc_base::sync::Locked;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most waiting records, and most bytes of their texts.
@@ -114,12 +114,6 @@ struct WriterState {
     sinks: Vec<SinkCounts>,
 }
 
-impl WriterQueue {
-    fn lock(&self) -> MutexGuard<'_, WriterState> {
-        self.state.locked()
-    }
-}
-
 impl RecordWriter {
     /// Starts the thread, which writes to these sinks.
     ///
@@ -127,7 +121,7 @@ impl RecordWriter {
     /// The thread cannot be started.
     pub fn start(sinks: Vec<Box<dyn RecordSink>>) -> io::Result<RecordWriter> {
         let shared = Arc::<WriterQueue>::default();
-        shared.lock().sinks =
+        shared.state.locked().sinks =
             sinks.iter().map(|sink| SinkCounts { name: sink.name(), ..SinkCounts::default() }).collect();
         let theirs = shared.clone();
         std::thread::Builder::new().name("ptc-records".into()).spawn(move || work(&theirs, sinks))?;
@@ -137,7 +131,7 @@ impl RecordWriter {
     /// Queues a record if there is room. It never waits for a file.
     pub fn push(&self, call: WrittenCall) {
         let bytes = call.bytes();
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.locked();
         if state.waiting.len() >= MOST_WAITING || state.bytes.saturating_add(bytes) > MOST_BYTES {
             for sink in &mut state.sinks {
                 sink.dropped += 1;
@@ -155,13 +149,13 @@ impl RecordWriter {
 
     /// Counters of the sinks.
     pub fn counts(&self) -> Vec<SinkCounts> {
-        self.shared.lock().sinks.clone()
+        self.shared.state.locked().sinks.clone()
     }
 
     /// Writes the waiting records, within `patience`; the rest is lost.
     pub fn close(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.locked();
         state.is_closed = true;
         state.deadline = Some(deadline);
         self.shared.arrived.notify_one();
@@ -181,7 +175,7 @@ impl RecordWriter {
 
 impl Drop for RecordWriter {
     fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
+        self.shared.state.locked().is_closed = true;
         self.shared.arrived.notify_one();
     }
 }
@@ -189,7 +183,7 @@ impl Drop for RecordWriter {
 fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
     loop {
         let call = {
-            let mut state = shared.lock();
+            let mut state = shared.state.locked();
             loop {
                 if let Some(call) = state.waiting.pop_front() {
                     break Some(call);
@@ -203,7 +197,7 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
         };
         let Some(call) = call else { return end(shared, sinks) };
         let results: Vec<io::Result<WriteOutcome>> = sinks.iter_mut().map(|sink| sink.write(&call)).collect();
-        let mut state = shared.lock();
+        let mut state = shared.state.locked();
         state.bytes = state.bytes.saturating_sub(call.bytes());
         for (sink, result) in state.sinks.iter_mut().zip(results) {
             sink.enter(result);
@@ -213,13 +207,13 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
 
 /// Lets the sinks write what they still hold.
 fn end(shared: &WriterQueue, sinks: Vec<Box<dyn RecordSink>>) {
-    let deadline = shared.lock().deadline;
+    let deadline = shared.state.locked().deadline;
     for mut sink in sinks {
         sink.close(
             deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(Instant::now())),
         );
     }
-    shared.lock().has_ended = true;
+    shared.state.locked().has_ended = true;
     shared.ended.notify_all();
 }
 

@@ -86,7 +86,7 @@ pub enum FrameError {
 }
 
 /// The members of a message: storage, because a parsed message is too large to be moved.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub struct Frame<'a, P = Object<Params<'a>>> {
     #[serde(borrow, default)]
     jsonrpc: Option<Text<'a>>,
@@ -101,12 +101,6 @@ pub struct Frame<'a, P = Object<Params<'a>>> {
     result: Option<Raw<'a>>,
     #[serde(borrow, default)]
     error: Option<Raw<'a>>,
-}
-
-impl Default for Frame<'_> {
-    fn default() -> Self {
-        Frame { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
-    }
 }
 
 impl<'a> Frame<'a> {

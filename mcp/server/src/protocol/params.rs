@@ -6,6 +6,8 @@ use super::message::RpcError;
 use ptc_calls::trace::TraceContext;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
 
 /// Union of the parameters of all methods. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
@@ -114,6 +116,18 @@ impl<'a> Params<'a> {
     /// The capabilities that a client without a handshake declares in every request.
     pub fn declared_capabilities(&self) -> Option<Raw<'a>> {
         self.meta.as_ref()?.client_capabilities
+    }
+
+    /// The client's answers to what a response asked it; empty without any.
+    ///
+    /// # Errors
+    /// They are no object of objects.
+    pub fn responses(&self) -> Result<HashMap<String, Box<RawValue>>, RpcError> {
+        let responses = self.input_responses.map_or("{}", Raw::get);
+        let responses: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(responses).ok();
+        responses
+            .filter(|all| all.values().all(|response| response.get().starts_with('{')))
+            .ok_or_else(|| RpcError::invalid_params("inputResponses must be an object of objects"))
     }
 
     /// The arguments of a call as a tree; null without any.

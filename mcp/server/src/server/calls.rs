@@ -7,15 +7,15 @@ use super::detached::{AwaitedTask, Detach, DetachedRun, Handle, HandleKind, Watc
 use super::gate::{Flow, JobPermit, PermitRequest, QueueFull, QueueHandle, Tenant};
 use super::handler::{AcceptedCall, Handler, Ticket};
 use super::input_required::{
-    AttachedRequest, CallKey, ClientRequests, InputRequiredCall, InputRequiredReporter, ParkedCall,
-    ParkedCalls, ResumedCall, input_requests, input_required,
+    AttachedRequest, CallKey, ClientRequests, InputRequiredCall, JobReporter, ParkedCall, ParkedCalls,
+    ResumedCall, input_requests, input_required,
 };
-use super::mailbox::{Event, JobReporter, Mailbox, Slot};
+use super::mailbox::{Event, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
 use super::progress::{ProgressFeed, ProgressReporter};
 use crate::answer::RefusalReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
-use crate::tools::{CallOwner, Cancel, Job, Reporter, Started};
+use crate::tools::{CallOwner, Cancel, Job, Started};
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::asker::ClientIdentity;
 use ptc_calls::journal::RunKeeper;
@@ -27,10 +27,12 @@ use tokio::time::Instant;
 
 /// The calls of one connection. Dropping it cancels them.
 pub(super) struct Calls {
-    handler: Arc<Handler>,
+    /// The handler that writes answers.
+    pub(super) handler: Arc<Handler>,
     owner: CallOwner,
     gate: QueueHandle,
-    mailbox: Arc<Mailbox>,
+    /// Where jobs report.
+    pub(super) mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
     /// Ids that have neither been answered nor cancelled.
     ids: HashMap<Id<'static>, Slot>,
@@ -133,16 +135,6 @@ impl Calls {
         self.caller = Some(CallingClient { tag, owner, identity, offered, asked });
     }
 
-    /// The handler that writes answers.
-    pub(super) fn handler(&self) -> &Arc<Handler> {
-        &self.handler
-    }
-
-    /// Where jobs report.
-    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
-        self.mailbox.clone()
-    }
-
     /// True while the request with this id is running or waiting.
     pub(super) fn contains(&self, id: &Id<'_>) -> bool {
         self.ids.contains_key(id.as_json())
@@ -170,7 +162,7 @@ impl Calls {
         if full == Some(QueueFull::Server) {
             return Err((call.ticket, QueueFull::Server));
         }
-        let (slot, memory_bytes) = (self.next_slot(), call.job.memory_bytes());
+        let (slot, memory_bytes) = (self.next_slot(), call.job.memory_bytes);
         let permit = self.gate.try_permit(memory_bytes);
         let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes };
         match full {
@@ -315,7 +307,7 @@ impl Calls {
                 }
             }
             CallState::HandedOver(_, run) => {
-                self.handler.detached().remove(run);
+                self.handler.detached.remove(run);
                 self.calls.remove(&slot);
             }
             CallState::Awaiting(_) => drop(self.calls.remove(&slot)),
@@ -342,8 +334,8 @@ impl Calls {
             Event::Progress => {
                 let Some(call) = self.calls.get(&slot) else { return };
                 let (Some(progress), Some(id)) = (&call.progress, &call.id) else { return };
-                let is_sent = !self.gate.is_held()
-                    && progress.report(now, |report| out.send(Route::Request(id), report));
+                let is_sent =
+                    !self.gate.held && progress.report(now, |report| out.send(Route::Request(id), report));
                 if !is_sent && !self.unreported.contains(&slot) {
                     self.unreported.push(slot);
                 }
@@ -371,7 +363,7 @@ impl Calls {
 
     /// When [`Calls::report`] has something to send.
     pub(super) fn next_report(&self) -> Option<Instant> {
-        if self.gate.is_held() {
+        if self.gate.held {
             return None;
         }
         let due = |slot: &Slot| Some(self.calls.get(slot)?.progress.as_ref()?.due());
@@ -398,7 +390,7 @@ impl Calls {
     fn start(&mut self, slot: Slot, permit: JobPermit, out: &mut impl Outbox) {
         self.gate.forget(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
-        if self.gate.is_held() {
+        if self.gate.held {
             if let CallState::Waiting(_, request) = &call.state {
                 self.gate.requeue(*request, permit);
             }
@@ -415,7 +407,7 @@ impl Calls {
         let Some(call) = self.calls.get_mut(&slot) else { return };
         let AcceptedCall { ticket, job, offered, detach, .. } = accepted;
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
-        let memo = job.memo().map(str::to_owned);
+        let memo = job.memo.clone();
         let later = match detach {
             Some(Detach::AtOnce(handle)) => {
                 return self.start_detached(slot, (ticket, job, memo), caller, handle, permit, out);
@@ -426,19 +418,15 @@ impl Calls {
         let (handler, mailbox) = (self.handler.clone(), self.mailbox.clone());
         let (progress, answered) = (reporter(slot, &mailbox, call.progress.as_ref()), false);
         let asks_in_responses = call.key.is_some() && caller.is_some();
-        let reporter: Box<dyn Reporter> = if asks_in_responses || later.is_some() {
-            let offered = caller.as_ref().map(|caller| caller.offered).unwrap_or_default();
-            let run = InputRequiredCall::new(AttachedRequest { slot, ticket, mailbox, progress, offered });
-            call.run = Some(run.clone());
-            let caller = match asks_in_responses {
-                true => caller.map(|caller| CallingClient { asked: Some(run.requests()), ..caller }),
-                false => caller,
-            };
-            Box::new(InputRequiredReporter { call: run, handler, caller, permit: Some(permit), answered })
-        } else {
-            Box::new(JobReporter { slot, ticket, handler, mailbox, progress, caller, permit, answered })
+        let offered = caller.as_ref().map(|caller| caller.offered).unwrap_or_default();
+        let run = InputRequiredCall::new(AttachedRequest { slot, ticket, mailbox, progress, offered });
+        call.run = Some(run.clone());
+        let caller = match asks_in_responses {
+            true => caller.map(|caller| CallingClient { asked: Some(run.requests.clone()), ..caller }),
+            false => caller,
         };
-        call.state = CallState::Started(StartedJob::new((job.start)(reporter), memo));
+        let reporter = JobReporter { call: run, handler, caller, permit: Some(permit), answered };
+        call.state = CallState::Started(StartedJob::new((job.start)(Box::new(reporter)), memo));
         self.detach_later(slot, later);
     }
 
@@ -463,7 +451,7 @@ impl Calls {
     ) {
         let (call, answer, offered) =
             (InputRequiredCall::vacant("question"), ticket.unrecorded(), handle.offered);
-        let detached = self.handler.detached().clone();
+        let detached = self.handler.detached.clone();
         let run = match detached.begin(self.owner, handle, &call, Some(ticket), None) {
             Ok(run) => run,
             Err((refused, ticket)) => {
@@ -476,9 +464,9 @@ impl Calls {
         call.detach_to(&run);
         let (tag, owner, identity) = (ClientTag::unique(), self.owner.0, ClientIdentity::default());
         let caller = caller.unwrap_or(CallingClient { tag, owner, identity, offered, asked: None });
-        let caller = Some(CallingClient { asked: Some(call.requests()), ..caller });
+        let caller = Some(CallingClient { asked: Some(call.requests.clone()), ..caller });
         let (handler, permit, answered) = (self.handler.clone(), Some(permit), false);
-        let reporter = InputRequiredReporter { call, handler, caller, permit, answered };
+        let reporter = JobReporter { call, handler, caller, permit, answered };
         let Started { cancel, keeper } = (job.start)(Box::new(reporter));
         run.set_cancel(Some(cancel));
         self.hand_over(slot, answer, run, (keeper, memo), out);
@@ -497,7 +485,7 @@ impl Calls {
         else {
             return;
         };
-        let (Some(handle), detached) = (handle.take(), self.handler.detached().clone()) else { return };
+        let (Some(handle), detached) = (handle.take(), self.handler.detached.clone()) else { return };
         let Ok(run) = detached.begin(self.owner, *handle, call, None, None) else { return };
         let Some(request) = call.detach_to(&run) else {
             // It has ended, and its answer is on its way.
@@ -523,7 +511,7 @@ impl Calls {
         out: &mut impl Outbox,
     ) {
         let Some(call) = self.calls.get_mut(&slot) else { return };
-        let stored = self.handler.detached().store(&run, keeper, memo);
+        let stored = self.handler.detached.store(&run, keeper, memo);
         call.state = CallState::HandedOver(ticket, run);
         match stored {
             None => self.follow(slot, out),
@@ -585,7 +573,7 @@ impl Drop for Calls {
             match call.state {
                 CallState::Started(StartedJob { cancel: Some(cancel), .. }) => cancel(),
                 // Its client does not know it.
-                CallState::HandedOver(_, run) => self.handler.detached().remove(&run),
+                CallState::HandedOver(_, run) => self.handler.detached.remove(&run),
                 _ => {}
             }
         }

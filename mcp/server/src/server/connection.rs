@@ -25,7 +25,8 @@ pub struct ClientConnection<O> {
     subscriptions: Vec<Subscription>,
     mailbox: Arc<Mailbox>,
     outbox: O,
-    open: bool,
+    /// True until `exit`, or until [`ClientConnection::close`].
+    pub(super) open: bool,
     /// Receives the client's declared features; upstream requests are forwarded to it. `None` once it is clear
     /// that the client takes none.
     client: Option<ClientFeatures>,
@@ -69,7 +70,7 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let parked = ParkedCalls::new(gate.parking(), None);
+        let parked = ParkedCalls::new(gate.limits.parking, None);
         let (owner, tenant) = (CallOwner::default(), gate.tenant(TenantLimits::ALL));
         let mut calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
         calls.follows_tasks = true;
@@ -77,7 +78,7 @@ impl<O: Outbox> ClientConnection<O> {
             handler,
             max_message_bytes,
             state: ConnectionState::default(),
-            mailbox: calls.mailbox(),
+            mailbox: calls.mailbox.clone(),
             calls,
             subscriptions: Vec::new(),
             outbox,
@@ -93,7 +94,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// Marks this as the one client of the process: upstream requests are forwarded to it.
     #[must_use]
     pub fn single_client(self) -> ClientConnection<O> {
-        ClientConnection { client: Some(self.handler.client().clone()), ..self }
+        ClientConnection { client: Some(self.handler.client.clone()), ..self }
     }
 
     /// Where jobs report; [`ClientConnection::take_events`] reads it.
@@ -104,11 +105,6 @@ impl<O: Outbox> ClientConnection<O> {
     /// The sending side.
     pub fn outbox(&mut self) -> &mut O {
         &mut self.outbox
-    }
-
-    /// True until `exit`, or until [`ClientConnection::close`].
-    pub fn is_open(&self) -> bool {
-        self.open
     }
 
     /// True when no answer is owed, subscriptions aside.
@@ -180,7 +176,7 @@ impl<O: Outbox> ClientConnection<O> {
             return self.outbox.send(Route::Request(id), error);
         }
         if let Message::Response { id, answer } = &message {
-            let is_of_task = self.handler.detached().answer(self.state.owner, *id, *answer);
+            let is_of_task = self.handler.detached.answer(self.state.owner, *id, *answer);
             if let Some(forwarded) = self.forwarded.as_ref().filter(|_| !is_of_task) {
                 forwarded.requests.answer(*id, *answer);
             }
@@ -237,7 +233,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Forwards upstream requests to the client, once it has declared that it takes them.
     fn attach_client(&mut self) {
-        if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered()) {
+        if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered) {
             if offered == Offered::default() {
                 client.clear();
                 self.client = None;
@@ -252,7 +248,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Sends upstream requests to the client, once its handshake is complete.
     fn send_requests(&mut self) {
-        if let Some(forwarded) = self.forwarded.as_ref().filter(|_| self.state.is_initialized()) {
+        if let Some(forwarded) = self.forwarded.as_ref().filter(|_| self.state.initialized) {
             for message in forwarded.requests.take() {
                 self.outbox.send(Route::Connection, message);
             }
@@ -305,7 +301,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Notifies the client that the tool list has changed.
     pub fn tools_changed(&mut self) {
-        if self.state.is_initialized() {
+        if self.state.initialized {
             self.outbox.send(Route::Connection, notify::tools_list_changed(None));
         }
         for Subscription { id, .. } in self.subscriptions.iter().filter(|wish| wish.tools_list_changed) {

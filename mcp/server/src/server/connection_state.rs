@@ -50,26 +50,6 @@ impl ConnectionState {
     pub fn traced(self, trace: Option<TraceContext>) -> ConnectionState {
         ConnectionState { trace, ..self }
     }
-
-    /// The negotiated version, after `initialize`.
-    pub fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// True when the client may be notified of changes without having subscribed.
-    pub fn is_initialized(&self) -> bool {
-        self.initialized
-    }
-
-    /// The least severe log messages that the client wants.
-    pub(super) fn log(&self) -> Option<LogLevel> {
-        self.log
-    }
-
-    /// The features that the client declared, after `initialize`.
-    pub fn offered(&self) -> Option<Offered> {
-        self.offered
-    }
 }
 
 /// Reads the declared features from a client's capabilities. An `elicitation` that names no mode means forms.

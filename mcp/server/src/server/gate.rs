@@ -22,7 +22,7 @@ use super::mailbox::{Event, Mailbox, Slot};
 use ptc_base::sync::Locked;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most jobs that were started and have not begun. It keeps workers busy until the connections run again.
@@ -62,7 +62,7 @@ impl Default for ParkingLimits {
 /// Grants permits to jobs. There is one a process.
 #[derive(Debug)]
 pub struct Gate {
-    limits: GateLimits,
+    pub(super) limits: GateLimits,
     state: Mutex<GateState>,
     /// Written under the lock and read without it; so is `queued_bytes`.
     queued: AtomicUsize,
@@ -194,7 +194,8 @@ pub(super) struct QueueHandle {
     mailbox: Arc<Mailbox>,
     /// Positions of its requests in the queue.
     queued_slots: HashMap<Slot, Rank>,
-    held: bool,
+    /// See [`QueueHandle::hold`].
+    pub(super) held: bool,
 }
 
 impl Gate {
@@ -210,7 +211,7 @@ impl Gate {
 
     /// Registers a tenant.
     pub fn tenant(self: &Arc<Gate>, limits: TenantLimits) -> Arc<Tenant> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let number = state.next_tenant;
         state.next_tenant += 1;
         let queued = Arc::<AtomicUsize>::default();
@@ -232,15 +233,6 @@ impl Gate {
     pub(super) fn has_room(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < self.limits.queued
             && self.queued_bytes.load(Ordering::Relaxed) < self.limits.queued_bytes
-    }
-
-    fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.state.locked()
-    }
-
-    /// Limits on parked jobs.
-    pub(super) fn parking(&self) -> ParkingLimits {
-        self.limits.parking
     }
 
     /// How many requests wait.
@@ -361,12 +353,12 @@ impl Tenant {
     }
 
     fn look<T>(&self, look: impl FnOnce(&TenantQueue) -> Option<T>) -> Option<T> {
-        let state = self.gate.lock();
+        let state = self.gate.state.locked();
         state.tenants.iter().find(|entry| entry.number == self.number).and_then(look)
     }
 
     fn change(&self, change: impl FnOnce(&Gate, &mut TenantQueue)) {
-        let mut state = self.gate.lock();
+        let mut state = self.gate.state.locked();
         if let Some(entry) = state.tenants.iter_mut().find(|entry| entry.number == self.number) {
             change(&self.gate, entry);
             entry.queued.store(entry.queue.len(), Ordering::Relaxed);
@@ -388,7 +380,7 @@ impl Flow {
 impl Drop for Tenant {
     // Its connections hold an `Arc` of it, so none of its requests can be waiting.
     fn drop(&mut self) {
-        let mut state = self.gate.lock();
+        let mut state = self.gate.state.locked();
         state.tenants.retain(|entry| entry.number != self.number);
         state.next = 0;
     }
@@ -412,7 +404,7 @@ impl QueueHandle {
         if gate.queued() > 0 || !self.queued_slots.is_empty() {
             return None;
         }
-        let state = &mut *gate.lock();
+        let state = &mut *gate.state.locked();
         let index = state.tenants.iter().position(|entry| entry.number == self.tenant.number)?;
         // Another connection may have queued one before the lock was taken.
         if gate.queued() > 0
@@ -492,11 +484,6 @@ impl QueueHandle {
         }
     }
 
-    /// See [`QueueHandle::hold`].
-    pub(super) fn is_held(&self) -> bool {
-        self.held
-    }
-
     /// Removes requests from the queue.
     fn remove(&self, ranks: impl IntoIterator<Item = Rank>) {
         self.tenant.change(|gate, entry| {
@@ -525,7 +512,7 @@ impl JobPermit {
     /// Notes that the job has begun, so another one may be started ahead.
     pub(super) fn begun(&mut self) {
         if !std::mem::replace(&mut self.begun, true) {
-            let mut state = self.gate.lock();
+            let mut state = self.gate.state.locked();
             state.ahead -= 1;
             self.gate.fill(&mut state);
         }
@@ -534,7 +521,7 @@ impl JobPermit {
 
 impl Drop for JobPermit {
     fn drop(&mut self) {
-        let mut state = self.gate.lock();
+        let mut state = self.gate.state.locked();
         state.started -= 1;
         state.ahead -= usize::from(!self.begun);
         state.memory_bytes = state.memory_bytes.saturating_sub(self.memory_bytes);

@@ -53,7 +53,6 @@ const METHODS: [&str; 12] = [
 const SERVER_NAME: &str = "ptc";
 
 /// What a connection has to do next.
-#[derive(Debug)]
 pub enum Action {
     /// Nothing: all answers have been sent.
     None,
@@ -73,7 +72,6 @@ pub enum Action {
 }
 
 /// An accepted call that runs as a job.
-#[derive(Debug)]
 pub struct AcceptedCall {
     /// How to answer.
     pub ticket: Ticket,
@@ -90,7 +88,6 @@ pub struct AcceptedCall {
 }
 
 /// What is needed to answer a call.
-#[derive(Debug)]
 pub struct Ticket {
     /// Id of the request.
     pub id: Id<'static>,
@@ -118,7 +115,6 @@ impl Ticket {
 }
 
 /// What the server offers.
-#[derive(Debug)]
 pub struct Surface {
     /// The tools.
     pub registry: Registry,
@@ -137,7 +133,6 @@ pub struct Surface {
 }
 
 /// The server side of MCP. One serves all connections of a process.
-#[derive(Debug)]
 pub struct Handler {
     registry: Registry,
     profile: Profile,
@@ -148,11 +143,14 @@ pub struct Handler {
     tools: ToolLists,
     ready: AtomicBool,
     recorder: Option<Arc<CallRecorder>>,
-    client: ClientFeatures,
-    offerings: Option<Box<dyn Offerings>>,
-    /// Its sessions, for the page.
-    sessions: Option<Arc<SessionTable>>,
-    detached: Arc<DetachedRuns>,
+    /// The features of the process's one client, which upstream requests are forwarded to.
+    pub client: ClientFeatures,
+    /// What it offers in addition to tools.
+    pub offerings: Option<Box<dyn Offerings>>,
+    /// The sessions of its clients, for the page.
+    pub sessions: Option<Arc<SessionTable>>,
+    /// Calls that go on without their requests.
+    pub detached: Arc<DetachedRuns>,
     /// Some tool has tasks.
     has_tasks: bool,
 }
@@ -186,34 +184,6 @@ impl Handler {
             detached: DetachedRuns::new(DetachedLimits::default(), None),
             has_tasks,
         })
-    }
-
-    /// Adds offerings other than tools.
-    #[must_use]
-    pub fn with_offerings(self, offerings: impl Offerings + 'static) -> Handler {
-        Handler { offerings: Some(Box::new(offerings)), ..self }
-    }
-
-    /// Lets the page show these sessions.
-    #[must_use]
-    pub fn with_sessions(self, sessions: Option<Arc<SessionTable>>) -> Handler {
-        Handler { sessions, ..self }
-    }
-
-    /// The sessions of its clients.
-    pub(super) fn sessions(&self) -> Option<&Arc<SessionTable>> {
-        self.sessions.as_ref()
-    }
-
-    /// For a process with one client, which upstream requests are forwarded to.
-    #[must_use]
-    pub fn with_client(self, client: ClientFeatures) -> Handler {
-        Handler { client, ..self }
-    }
-
-    /// Receives the features of the process's one client.
-    pub fn client(&self) -> &ClientFeatures {
-        &self.client
     }
 
     /// Rebuilds `tools/list` from new facts. Returns false when no client can have seen a different list. The
@@ -417,7 +387,7 @@ impl Handler {
             _ if !self.has_tasks => {}
             None => all["extensions"] = detached::extension()["extensions"].take(),
             Some(Version::V2025November) => {
-                all["tasks"] = detached::capability(self.detached.limits().knows_clients);
+                all["tasks"] = detached::capability(self.detached.limits.knows_clients);
             }
             Some(_) => {}
         }
@@ -434,7 +404,7 @@ impl Handler {
             "supportedVersions": Version::names(),
             "capabilities": self.capabilities(None),
             "instructions": lists.instructions,
-            "ttlMs": self.tools.ttl_ms(), "cacheScope": lists.cache_scope,
+            "ttlMs": self.tools.ttl_ms, "cacheScope": lists.cache_scope,
             "_meta": self.result_meta,
         })
     }
@@ -519,7 +489,7 @@ impl Handler {
             era: call.era,
             log,
             frame_bytes: self.results.frame_bytes(call.id),
-            logs_turns: self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()),
+            logs_turns: self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns),
             trace: record.map_or_else(|| call.trace(), |record| record.trace().cloned()),
         }
     }

@@ -3,14 +3,9 @@
 //! with one wake-up for many.
 
 use super::gate::JobPermit;
-use super::handler::{Handler, Ticket};
-use super::progress::ProgressReporter;
 use crate::protocol::ServerMessage;
-use crate::tools::{Reporter, ToolAnswer};
 use ptc_base::sync::Locked;
-use ptc_calls::watcher::RunView;
-use ptc_upstream::{CallingClient, ProgressListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// Number of a job within its connection.
@@ -75,62 +70,5 @@ impl<E> Mailbox<E> {
     /// Waits until there is an event.
     pub async fn arrival(&self) {
         self.arrived.notified().await;
-    }
-}
-
-/// Reports on one job, and writes its answer on the thread that it ended on. Dropping it frees the permit.
-pub(super) struct JobReporter {
-    pub(super) slot: Slot,
-    pub(super) ticket: Ticket,
-    pub(super) handler: Arc<Handler>,
-    pub(super) mailbox: Arc<Mailbox>,
-    /// Where progress goes, if the client wants any.
-    pub(super) progress: Option<Arc<ProgressReporter>>,
-    /// The calling client, where the process has more than one.
-    pub(super) caller: Option<CallingClient>,
-    pub(super) permit: JobPermit,
-    pub(super) answered: bool,
-}
-
-impl Reporter for JobReporter {
-    fn begun(&mut self) {
-        self.permit.begun();
-    }
-
-    fn entered(&mut self, run: RunView) {
-        self.ticket.watch(run);
-    }
-
-    fn caller(&self) -> Option<CallingClient> {
-        self.caller.clone()
-    }
-
-    fn progress(&mut self, done: u64, part: &'static str) {
-        if let Some(progress) = &self.progress {
-            progress.done(done, part);
-        }
-    }
-
-    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
-        Some(self.progress.clone()?)
-    }
-
-    fn settled(&mut self) {
-        self.mailbox.push((self.slot, Event::Settled));
-    }
-
-    fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
-        let finished = self.handler.finish(&mut self.ticket, answer);
-        self.answered = true;
-        self.mailbox.push((self.slot, Event::Ended(Some(finished))));
-    }
-}
-
-impl Drop for JobReporter {
-    // A defect while the answer was written must not leave the client waiting for ever.
-    fn drop(&mut self) {
-        if !self.answered {
-            self.mailbox.push((self.slot, Event::Ended(None)));
-        }
     }
 }

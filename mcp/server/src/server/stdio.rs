@@ -83,7 +83,7 @@ impl Loop<'_> {
         let mut follow_facts = true;
         let mailbox = self.connection.mailbox();
         loop {
-            let open = self.connection.is_open();
+            let open = self.connection.open;
             if !open && deadline.is_none() {
                 tracing::debug!("input has ended");
                 deadline = Some(Instant::now() + GRACE);
@@ -128,7 +128,7 @@ impl Loop<'_> {
     fn take_what_is_there(&mut self, input: &mut mpsc::Receiver<Input>) {
         for _ in 0..TURN {
             self.connection.take_events();
-            if !self.connection.is_open() {
+            if !self.connection.open {
                 return;
             }
             if let Some((batch, at)) = self.unread.take() {
@@ -156,7 +156,7 @@ impl Loop<'_> {
                 Some(line) => self.connection.text(line),
                 None => self.connection.reject(FrameError::Parse),
             }
-            if !self.connection.is_open() {
+            if !self.connection.open {
                 return;
             }
             if self.connection.outbox().len() >= ENOUGH_OUTPUT {

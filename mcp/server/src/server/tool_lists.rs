@@ -106,7 +106,7 @@ fn instructions(about: &str, registry: &Registry, facts: &Facts) -> String {
 pub(super) struct ToolLists {
     /// What the server does, which no fact changes.
     about: String,
-    ttl_ms: u64,
+    pub(super) ttl_ms: u64,
     lists: RwLock<Arc<Lists>>,
 }
 
@@ -123,10 +123,6 @@ impl ToolLists {
         let ttl_ms = if changes { CHANGING_TTL_MS } else { FIXED_TTL_MS };
         let lists = Arc::new(Lists::new(registry, facts, &about, ttl_ms, meta)?);
         Ok(ToolLists { about, ttl_ms, lists: RwLock::new(lists) })
-    }
-
-    pub(super) fn ttl_ms(&self) -> u64 {
-        self.ttl_ms
     }
 
     pub(super) fn get(&self) -> Arc<Lists> {

@@ -83,6 +83,14 @@ pub struct ToolAnnotations {
     pub open_world_hint: bool,
 }
 
+impl ToolAnnotations {
+    /// Those of a tool that calls tools of servers, which all may only read or not.
+    pub const fn of_calls(read_only_hint: bool) -> ToolAnnotations {
+        let destructive_hint = !read_only_hint;
+        ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint: false, open_world_hint: true }
+    }
+}
+
 /// The JSON Schema of the structured result in this profile.
 pub fn output_schema(profile: Profile) -> Option<Value> {
     let ok = |required: &[&str]| {

@@ -2,12 +2,13 @@
 //! its progress and its answer.
 
 use super::ToolAnswer;
+use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::RunKeeper;
 use ptc_calls::outcome::Outcome;
 use ptc_calls::watcher::{RunView, RunWatcher};
 use ptc_upstream::{CallingClient, ProgressListener};
-use std::fmt;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Stops a job, which still reports its end. Has no effect after the end.
 pub type Cancel = Box<dyn FnOnce() + Send>;
@@ -22,8 +23,10 @@ pub struct Started {
 
 /// Work of a tool that takes a while.
 pub struct Job {
-    memory_bytes: u64,
-    memo: Option<String>,
+    /// Bytes that it may hold while it runs.
+    pub(crate) memory_bytes: u64,
+    /// What [`super::Tool::resume`] needs apart from the run; `None` for a job that cannot go on.
+    pub(crate) memo: Option<String>,
     /// Starts it. Must run on the thread that serves the connection, within its tokio runtime.
     pub(crate) start: Box<dyn FnOnce(Box<dyn Reporter>) -> Started + Send>,
 }
@@ -49,20 +52,19 @@ impl Job {
         Job { memory_bytes, memo, start: Box::new(start) }
     }
 
-    /// What [`super::Tool::resume`] needs apart from the run; `None` for a job that cannot go on.
-    pub fn memo(&self) -> Option<&str> {
-        self.memo.as_deref()
-    }
-
-    /// Bytes that the job may hold while it runs.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-}
-
-impl fmt::Debug for Job {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Job").field("memory_bytes", &self.memory_bytes).finish_non_exhaustive()
+    /// Makes a job that is a task of its own. The receiver gets a message when the job is cancelled; a sender that is
+    /// dropped without a message means that the call is over.
+    pub fn task<F: Future<Output = ()> + Send + 'static>(
+        work: impl FnOnce(Box<dyn Reporter>, oneshot::Receiver<()>) -> F + Send + 'static,
+    ) -> Job {
+        Job::new(0, |mut reporter| {
+            reporter.begun();
+            let (cancel, cancelled) = oneshot::channel();
+            tasks::spawn(TaskOwner::Run, work(reporter, cancelled));
+            Box::new(move || {
+                let _ = cancel.send(());
+            })
+        })
     }
 }
 

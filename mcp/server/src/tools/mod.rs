@@ -161,7 +161,6 @@ pub struct CallContext {
 }
 
 /// The outcome of beginning a call.
-#[derive(Debug)]
 pub enum Begun {
     /// The call is over: [`Responder::with`] returns this.
     Answered(Answered),

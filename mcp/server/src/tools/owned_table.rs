@@ -7,7 +7,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -95,16 +95,12 @@ impl<T: Owned> OwnedTable<T> {
         Arc::new(OwnedTable { idle, on_expiry: Box::new(on_expiry), state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, TableState<T>> {
-        self.state.locked()
-    }
-
     /// Checks that there is room for one more entry of this owner.
     ///
     /// # Errors
     /// There is none.
     pub(crate) fn check_room(&self, owner: CallOwner, quota: Quota) -> Result<(), Full> {
-        self.lock().check_room(owner, quota)
+        self.state.locked().check_room(owner, quota)
     }
 
     /// Adds an entry that lives for at most `age`. Needs a tokio runtime for its expiry.
@@ -118,7 +114,7 @@ impl<T: Owned> OwnedTable<T> {
         age: Duration,
         value: T,
     ) -> Result<(), (T, Full)> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if let Err(full) = state.check_room(owner, quota) {
             return Err((value, full));
         }
@@ -132,7 +128,7 @@ impl<T: Owned> OwnedTable<T> {
 
     /// Looks at an entry of this owner.
     pub(crate) fn look<R>(&self, owner: CallOwner, id: &str, look: impl FnOnce(&T) -> R) -> Option<R> {
-        let state = self.lock();
+        let state = self.state.locked();
         let entry = state.entries.get(id).filter(|entry| entry.owner == owner)?;
         (self.end_of(entry).0 > Instant::now()).then(|| look(&entry.value))
     }
@@ -150,7 +146,7 @@ impl<T: Owned> OwnedTable<T> {
     where
         T: Clone,
     {
-        let state = self.lock();
+        let state = self.state.locked();
         state.entries.values().filter(|entry| entry.owner == owner).map(|entry| entry.value.clone()).collect()
     }
 
@@ -159,41 +155,41 @@ impl<T: Owned> OwnedTable<T> {
     where
         T: Clone,
     {
-        self.lock().entries.values().map(|entry| (entry.owner, entry.value.clone())).collect()
+        self.state.locked().entries.values().map(|entry| (entry.owner, entry.value.clone())).collect()
     }
 
     /// Whether this is true for any entry.
     pub(crate) fn any(&self, mut is: impl FnMut(CallOwner, &T) -> bool) -> bool {
-        self.lock().entries.values().any(|entry| is(entry.owner, &entry.value))
+        self.state.locked().entries.values().any(|entry| is(entry.owner, &entry.value))
     }
 
     /// How many entries there are.
     pub(crate) fn count(&self) -> usize {
-        self.lock().entries.len()
+        self.state.locked().entries.len()
     }
 
     /// Removes an entry of this owner, and remembers its id.
     pub(crate) fn remove(&self, owner: CallOwner, id: &str) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.entries.get(id).filter(|entry| entry.owner == owner)?;
         state.remove(id)
     }
 
     /// Remembers that an entry of this owner is gone, which this table does not have.
     pub(crate) fn remember_removed(&self, owner: CallOwner, id: &str) {
-        self.lock().remember(owner, id);
+        self.state.locked().remember(owner, id);
     }
 
     /// Removes an entry of this owner if this is true for it. Its id is not remembered.
     pub(crate) fn remove_if(&self, owner: CallOwner, id: &str, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.entries.get(id).filter(|entry| entry.owner == owner && is_it(&entry.value))?;
         state.entries.remove(id).map(|entry| entry.value)
     }
 
     /// Removes the entry with the least key, of those that have one. Its id is not remembered.
     pub(crate) fn remove_least<K: Ord>(&self, key: impl Fn(CallOwner, &T) -> Option<K>) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let keyed =
             state.entries.iter().filter_map(|(id, entry)| Some((key(entry.owner, &entry.value)?, id)));
         let id = keyed.min_by(|one, other| one.0.cmp(&other.0)).map(|(_, id)| id.clone())?;
@@ -202,20 +198,20 @@ impl<T: Owned> OwnedTable<T> {
 
     /// Removes all entries for which this is true.
     pub(crate) fn remove_all(&self, is_gone: impl Fn(CallOwner, &T) -> bool) -> Vec<T> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let gone = state.entries.extract_if(|_, entry| is_gone(entry.owner, &entry.value));
         gone.map(|(_, entry)| entry.value).collect()
     }
 
     /// Removes all entries, and accepts no more.
     pub(crate) fn close(&self) -> Vec<T> {
-        self.lock().is_closed = true;
+        self.state.locked().is_closed = true;
         self.remove_all(|_, _| true)
     }
 
     /// Whether an entry of this owner had this id and is gone.
     pub(crate) fn was_removed(&self, owner: CallOwner, id: &str) -> bool {
-        let state = self.lock();
+        let state = self.state.locked();
         let has_expired = |entry: &Entry<T>| entry.owner == owner && self.end_of(entry).0 <= Instant::now();
         state.entries.get(id).is_some_and(has_expired)
             || state.removed.iter().any(|(whose, removed)| *whose == owner && removed == id)
@@ -261,7 +257,7 @@ async fn expire<T: Owned>(table: Weak<OwnedTable<T>>, id: String) {
     loop {
         let end = {
             let Some(table) = table.upgrade() else { return };
-            let mut state = table.lock();
+            let mut state = table.state.locked();
             let Some(entry) = state.entries.get(&id) else { return };
             let (end, why) = table.end_of(entry);
             if end <= Instant::now() {

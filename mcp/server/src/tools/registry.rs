@@ -13,13 +13,13 @@ use crate::protocol::Era;
 use ptc_calls::limits::Limits;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::fmt;
 use std::sync::Arc;
 
 /// The tools, in the order of `tools/list`. Of two tools with the same name the first one is used.
 #[derive(Default)]
 pub struct Registry {
-    tools: Vec<Box<dyn Tool>>,
+    /// The tools, each with a name of its own.
+    pub tools: Vec<Box<dyn Tool>>,
 }
 
 /// The optional tools that are enabled.
@@ -45,15 +45,15 @@ impl Registry {
     /// The registry of `ptc serve`: one line a tool.
     pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
         let MoreTools { debug, exposed, runs, scripts, proxy, tasks, sessions } = more;
-        Registry::default()
-            .with(LispEval::new(evaluator, limits))
-            .with_any(runs)
-            .with_any(tasks.map(LispTask::new))
-            .with_any(debug)
-            .with_any(scripts)
-            .with_any(proxy)
-            .with_all(sessions.iter().flat_map(session::tools))
-            .with_all(exposed.into_iter().map(|tool| Box::new(tool) as Box<dyn Tool>))
+        let mut registry = Registry::default().with(LispEval::new(evaluator, limits));
+        registry.add(runs);
+        registry.add(tasks.map(LispTask::new));
+        registry.add(debug);
+        registry.add(scripts);
+        registry.add(proxy);
+        registry.tools.extend(sessions.iter().flat_map(session::tools));
+        registry.add(exposed);
+        registry
     }
 
     /// Adds a tool.
@@ -62,18 +62,8 @@ impl Registry {
         self
     }
 
-    /// Adds a tool, if there is one.
-    pub fn with_any(self, tool: Option<impl Tool + 'static>) -> Registry {
-        match tool {
-            Some(tool) => self.with(tool),
-            None => self,
-        }
-    }
-
-    /// Adds several tools.
-    pub fn with_all(mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Registry {
-        self.tools.extend(tools);
-        self
+    fn add<T: Tool + 'static>(&mut self, tools: impl IntoIterator<Item = T>) {
+        self.tools.extend(tools.into_iter().map(|tool| Box::new(tool) as Box<dyn Tool>));
     }
 
     /// Keeps only some of the tools.
@@ -133,11 +123,5 @@ impl Registry {
             to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts), execution })
         };
         to_raw_value(&self.tools.iter().map(|tool| entry(&**tool)).collect::<serde_json::Result<Vec<_>>>()?)
-    }
-}
-
-impl fmt::Debug for Registry {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_list().entries(self.names()).finish()
     }
 }

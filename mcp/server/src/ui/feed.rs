@@ -8,6 +8,7 @@ use super::html::Html;
 use super::run::{LineEnds, MOST_CALLS};
 use super::runs::{MOST_LIVE, doing, excerpt, program};
 use super::{Page, View, Viewer};
+use crate::drawing::units::micros;
 use crate::observe::CallRecorder;
 use crate::observe::live::LiveCall;
 use crate::redact::visible_line;
@@ -96,7 +97,7 @@ impl Feed {
     }
 
     fn runs(&mut self, recorder: &CallRecorder) -> (Vec<Value>, usize) {
-        let Some(live) = recorder.live() else { return Default::default() };
+        let Some(live) = &recorder.live else { return Default::default() };
         let owner = self.viewer.owner.0;
         let (calls, all) = match self.view {
             View::Run(number) => (live.find(owner, number).into_iter().collect(), 1),
@@ -115,26 +116,22 @@ impl Feed {
 
 /// A run with what is new about it.
 fn run(call: &LiveCall, seen: &mut Seen, is_new: bool, recorder: &CallRecorder, room: &mut usize) -> Value {
-    let policy = recorder.policy();
-    let age = u64::try_from(call.begun.1.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let policy = recorder.policy;
+    let age = micros(call.begun.1.elapsed());
     let mut shown = json!({ "n": call.number, "age": age });
     if is_new {
         seen.lines = program(call.arguments.as_ref(), policy).as_deref().map(LineEnds::of);
         shown["tool"] = (*visible_line(&call.tool)).into();
         shown["what"] = clean(&excerpt(call.arguments.as_ref(), policy)).into();
     }
-    if let Some(state) = call.run().and_then(|run| run.look(seen.ended, MOST_CALLS.min(*room))) {
+    if let Some(state) = call.run.get().and_then(|run| run.look(seen.ended, MOST_CALLS.min(*room))) {
         shown["run"] = micros(state.elapsed).into();
-        shown["doing"] = doing(state.open.len(), state.totals.count(), failed(&state)).into();
+        shown["doing"] = doing(state.open.len(), state.totals.count(), state.totals.failed.count).into();
         let calls = seen.news(&state, MOST_CALLS.min(*room));
         *room = room.saturating_sub(calls.len());
         shown["calls"] = calls.into();
     }
     shown
-}
-
-fn failed(state: &RunState) -> u64 {
-    state.totals.failed.count
 }
 
 impl Seen {
@@ -189,10 +186,6 @@ fn clean(text: &str) -> String {
     visible_line(&crate::redact::secrets().scrub(text)).into_owned()
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
 impl Page {
     /// Names the state of what a view shows, except of live runs: while it is the same, the view need not be asked for again.
     pub(super) async fn mark(
@@ -203,10 +196,10 @@ impl Page {
     ) -> String {
         match (view, &self.recorder) {
             (View::Runs, Some(recorder)) => {
-                recorder.ring().newest_number(viewer.owner.0).unwrap_or_default().to_string()
+                recorder.ring.newest_number(viewer.owner.0).unwrap_or_default().to_string()
             }
             (View::Run(number), Some(recorder)) => {
-                let live = recorder.live().and_then(|live| live.find(viewer.owner.0, number));
+                let live = recorder.live.as_ref().and_then(|live| live.find(viewer.owner.0, number));
                 if live.is_some() { "live" } else { "over" }.to_owned()
             }
             (View::Runs | View::Run(_), None) => String::new(),

@@ -76,32 +76,14 @@ impl View {
     /// Those of the menu.
     const MENU: [View; 4] = [View::Runs, View::Approvals, View::Servers, View::Sessions];
 
-    const fn title(self) -> &'static str {
+    /// Its title, its path, and its word in the address of its events.
+    const fn names(self) -> [&'static str; 3] {
         match self {
-            View::Runs => "Runs",
-            View::Run(_) => "Run",
-            View::Approvals => "Approvals",
-            View::Servers => "Servers",
-            View::Sessions => "Sessions",
-        }
-    }
-
-    const fn path(self) -> &'static str {
-        match self {
-            View::Runs | View::Run(_) => "/ui",
-            View::Approvals => "/ui/approvals",
-            View::Servers => "/ui/servers",
-            View::Sessions => "/ui/sessions",
-        }
-    }
-
-    const fn word(self) -> &'static str {
-        match self {
-            View::Runs => "runs",
-            View::Run(_) => "run",
-            View::Approvals => "approvals",
-            View::Servers => "servers",
-            View::Sessions => "sessions",
+            View::Runs => ["Runs", "/ui", "runs"],
+            View::Run(_) => ["Run", "/ui", "run"],
+            View::Approvals => ["Approvals", "/ui/approvals", "approvals"],
+            View::Servers => ["Servers", "/ui/servers", "servers"],
+            View::Sessions => ["Sessions", "/ui/sessions", "sessions"],
         }
     }
 
@@ -110,7 +92,7 @@ impl View {
         let (key, value) = query.split_once('=')?;
         match key {
             "run" => value.parse().ok().map(View::Run),
-            "view" => View::MENU.into_iter().find(|view| view.word() == value),
+            "view" => View::MENU.into_iter().find(|view| view.names()[2] == value),
             _ => None,
         }
     }
@@ -135,11 +117,9 @@ impl Page {
         said: Option<&str>,
     ) -> Option<String> {
         let content = self.content(view, viewer, sessions).await?;
-        let state = FrameState {
-            waiting: self.questions(viewer).await.len(),
-            mark: self.mark(view, viewer, sessions).await,
-        };
-        Some(framed(view, viewer, &state, said, &content))
+        let waiting = self.questions(viewer).await.len();
+        let mark = self.mark(view, viewer, sessions).await;
+        Some(framed(view, viewer, (waiting, &mark), said, &content))
     }
 
     /// What a view shows at this moment.
@@ -152,14 +132,12 @@ impl Page {
         Some(match view {
             View::Runs => runs::shown(self, viewer),
             View::Run(number) => run::shown(self, viewer, number)?,
-            View::Approvals => approvals::shown(self.has_questions(), &self.questions(viewer).await, viewer),
+            View::Approvals => {
+                approvals::shown(self.approvals.is_some(), &self.questions(viewer).await, viewer)
+            }
             View::Servers => servers::shown(self.runtime.upgrade().as_deref(), viewer),
             View::Sessions => sessions::shown(sessions, viewer.owner),
         })
-    }
-
-    fn has_questions(&self) -> bool {
-        self.approvals.is_some()
     }
 
     /// The questions that a viewer may answer, the oldest first.
@@ -219,37 +197,37 @@ impl Viewer {
     }
 }
 
-/// What the frame of a view shows of the moment.
-struct FrameState {
-    /// Questions that wait.
-    waiting: usize,
-    mark: String,
-}
-
-/// The frame of every view.
-fn framed(view: View, viewer: &Viewer, state: &FrameState, said: Option<&str>, content: &Html) -> String {
-    let FrameState { waiting, mark } = state;
-    let mut html = begun(view.title());
-    html.raw("<body data-view=\"").raw(view.word()).raw("\" data-events=\"/ui/events?");
+/// The frame of every view. `waiting`: how many questions wait.
+fn framed(
+    view: View,
+    viewer: &Viewer,
+    (waiting, mark): (usize, &str),
+    said: Option<&str>,
+    content: &Html,
+) -> String {
+    let [title, path, word] = view.names();
+    let mut html = begun(title);
+    html.raw("<body data-view=\"").raw(word).raw("\" data-events=\"/ui/events?");
     match view {
         View::Run(number) => html.raw("run=").number(number),
-        view => html.raw("view=").raw(view.word()),
+        _ => html.raw("view=").raw(word),
     };
-    html.raw("\" data-path=\"").raw(view.path());
+    html.raw("\" data-path=\"").raw(path);
     if let View::Run(number) = view {
         html.raw("/runs/").number(number);
     }
     html.raw("\">\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header class=\"top\"><strong>ptc</strong>");
     html.raw("<nav aria-label=\"Views\">");
     for one in View::MENU {
-        html.raw("<a href=\"").raw(one.path()).raw("\"");
+        let [title, path, _] = one.names();
+        html.raw("<a href=\"").raw(path).raw("\"");
         if one == view || (one == View::Runs && matches!(view, View::Run(_))) {
             html.raw(" aria-current=\"page\"");
         }
-        html.raw(">").raw(one.title());
+        html.raw(">").raw(title);
         if one == View::Approvals {
-            html.raw(" <span id=\"waiting\" class=\"badge\"").raw(if *waiting == 0 { " hidden" } else { "" });
-            html.raw(">").number(*waiting as u64).raw("</span>");
+            html.raw(" <span id=\"waiting\" class=\"badge\"").raw(if waiting == 0 { " hidden" } else { "" });
+            html.raw(">").number(waiting as u64).raw("</span>");
         }
         html.raw("</a>");
     }

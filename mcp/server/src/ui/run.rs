@@ -6,6 +6,7 @@ use super::runs::{program, result, took};
 use super::{Page, Viewer};
 use crate::drawing::chart;
 use crate::drawing::trace::{Trace, TraceCall, TraceRun, numbers};
+use crate::drawing::units::micros;
 use crate::observe::CallRecorder;
 use crate::observe::entry::{RecordedCall, timestamp};
 use crate::observe::live::LiveCall;
@@ -29,27 +30,27 @@ const TEXT_BYTES: usize = 8_192;
 pub(super) fn shown(page: &Page, viewer: &Viewer, number: u64) -> Option<Html> {
     let recorder = page.recorder.as_deref()?;
     let owner = viewer.owner.0;
-    let live = recorder.live().and_then(|live| live.find(owner, number));
+    let live = recorder.live.as_ref().and_then(|live| live.find(owner, number));
     match live {
         Some(call) => Some(under_way(&call, recorder)),
         // A call leaves the one table after it is in the other.
-        None => recorder.ring().find(owner, number).map(|call| ended(&call, recorder)),
+        None => recorder.ring.find(owner, number).map(|call| ended(&call, recorder)),
     }
 }
 
 fn under_way(call: &LiveCall, recorder: &CallRecorder) -> Html {
-    let state = call.run().and_then(|run| run.look(0, MOST_CALLS));
+    let state = call.run.get().and_then(|run| run.look(0, MOST_CALLS));
     let mut html = Html::default();
     html.raw("<div class=\"run whole\" data-run=\"").number(call.number).raw("\">\n<h1>");
     html.line(&call.tool).raw(" #").number(call.number).raw("</h1>\n<p><span class=\"time\">");
     html.line(&took(call.begun.1.elapsed())).raw("</span> <span class=\"doing quiet\">");
-    html.raw(if call.run().is_some() { "runs" } else { "waits to begin" });
+    html.raw(if call.run.get().is_some() { "runs" } else { "waits to begin" });
     html.raw("</span> <span class=\"quiet\">request ").line(&call.request_id).raw("</span></p>\n");
     let (lines, calls) = match &state {
         Some(state) => (Lines::of_state(state), drawn_state(state)),
         None => Default::default(),
     };
-    listing(&mut html, program(call.arguments.as_ref(), recorder.policy()).as_deref(), &lines);
+    listing(&mut html, program(call.arguments.as_ref(), recorder.policy).as_deref(), &lines);
     html.raw("<h2>Calls</h2>\n<div class=\"chart\">");
     if let Some(state) = state {
         draw(&mut html, &trace_of(calls, micros(state.elapsed)));
@@ -74,7 +75,7 @@ fn ended(call: &RecordedCall, recorder: &CallRecorder) -> Html {
         html.raw("<pre class=\"message\">").cut(message, TEXT_BYTES).raw("</pre>\n");
     }
     let lines = Lines::of_records(entry.calls());
-    listing(&mut html, program(call.arguments.as_ref(), recorder.policy()).as_deref(), &lines);
+    listing(&mut html, program(call.arguments.as_ref(), recorder.policy).as_deref(), &lines);
     if !trace.calls().is_empty() {
         html.raw("<h2>Calls</h2>\n<div class=\"chart\">");
         draw(&mut html, &trace);
@@ -144,10 +145,6 @@ fn drawn_state(state: &RunState) -> Vec<TraceCall> {
         }
     });
     state.ended.iter().map(TraceCall::of_record).chain(open).collect()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What the lines of a program have called: the calls by where they begin in its text.

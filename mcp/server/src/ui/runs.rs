@@ -2,9 +2,9 @@
 
 use super::html::Html;
 use super::{Page, Viewer};
-use crate::drawing::units::{count, time};
+use crate::drawing::units::{count, micros, time};
 use crate::observe::CallRecorder;
-use crate::observe::entry::{CallArguments, RecordedCall, timestamp};
+use crate::observe::entry::{CallArguments, timestamp};
 use crate::observe::live::LiveCall;
 use crate::observe::payload::PayloadPolicy;
 use std::time::Duration;
@@ -26,14 +26,14 @@ pub(super) fn shown(page: &Page, viewer: &Viewer) -> Html {
         html.raw("<p>Programs run in the commands that use this process, and are shown there.</p>\n");
         return html;
     };
-    let (live, all) = match recorder.live() {
+    let (live, all) = match &recorder.live {
         Some(live) => live.newest(viewer.owner.0, MOST_LIVE),
         None => Default::default(),
     };
     html.raw("<h2>Under way</h2>\n<p id=\"none\" class=\"quiet\"").raw(hidden_unless(live.is_empty()));
     html.raw(">Nothing runs.</p>\n<div id=\"live\">\n");
     for call in &live {
-        under_way(&mut html, call, recorder.policy());
+        under_way(&mut html, call, recorder.policy);
     }
     html.raw("</div>\n<p id=\"more\" class=\"quiet\"").raw(hidden_unless(all > live.len()));
     html.raw("><span>").number(all.saturating_sub(live.len()) as u64).raw("</span> more run.</p>\n");
@@ -67,13 +67,8 @@ pub(super) fn program(arguments: Option<&CallArguments>, policy: PayloadPolicy) 
     arguments.filter(|_| policy != PayloadPolicy::None)?.program()
 }
 
-/// The recent calls of a viewer, the newest first.
-fn recent_calls(recorder: &CallRecorder, viewer: &Viewer) -> Vec<RecordedCall> {
-    recorder.ring().newest_of(viewer.owner.0, MOST_RECENT)
-}
-
 fn recent(recorder: &CallRecorder, viewer: &Viewer) -> Html {
-    let (calls, mut html) = (recent_calls(recorder, viewer), Html::default());
+    let (calls, mut html) = (recorder.ring.newest_of(viewer.owner.0, MOST_RECENT), Html::default());
     if calls.is_empty() {
         html.raw("<p class=\"quiet\">Nothing has run yet.</p>\n");
         return html;
@@ -87,7 +82,7 @@ fn recent(recorder: &CallRecorder, viewer: &Viewer) -> Html {
         html.raw("</time></td><td>").piece(&result(entry.is_error, entry.reason.as_deref()));
         html.raw("</td><td>").line(&took(entry.duration)).raw("</td><td>");
         html.number(entry.totals().count()).raw("</td><td><code>");
-        html.line(&excerpt(call.arguments.as_ref(), recorder.policy())).raw("</code></td></tr>\n");
+        html.line(&excerpt(call.arguments.as_ref(), recorder.policy)).raw("</code></td></tr>\n");
     }
     html.raw("</tbody></table>\n");
     html
@@ -103,7 +98,7 @@ pub(super) fn result(is_error: bool, reason: Option<&str>) -> Html {
 
 /// A duration for people.
 pub(super) fn took(duration: Duration) -> String {
-    time(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    time(micros(duration))
 }
 
 /// How many calls are in flight and done.

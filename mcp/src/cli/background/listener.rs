@@ -10,8 +10,7 @@ use crate::cli::reload::ConfigFiles;
 use crate::cli::stop::Stop;
 use ptc_base::files;
 use ptc_engine::Runtime;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use ptc_upstream::ATTACHED;
 use rustix::fs::Mode;
 use serde_json::json;
@@ -93,7 +92,7 @@ pub(super) async fn run(flags: &UpstreamFlags, idle: Option<Duration>) -> Result
         () = stop.asked() => {}
         () = unused(shared.used.subscribe(), idle) => tracing::info!("nothing has used it for its idle time"),
         asked = stopping.recv() => waiting.extend(asked),
-        () = edits.follow(flags, &runtime, stop.reloads()) => {}
+        () = edits.follow(flags, &runtime, stop.reloads.clone()) => {}
     }
     // No command finds it from here on.
     let _ = std::fs::remove_file(&path);

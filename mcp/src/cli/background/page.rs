@@ -60,7 +60,8 @@ async fn listen(runtime: &Arc<Runtime>) -> io::Result<PageDoor> {
     };
     let handler = Handler::new(surface).map_err(io::Error::other)?;
     let questions = files::state_folder().map(|state| ApprovalList::below(&state));
-    let listener = HttpListener::bind(settings).await?.showing(Page::new(runtime, None, questions));
+    let mut listener = HttpListener::bind(settings).await?;
+    listener.page = Some(Arc::new(Page::new(runtime, None, questions)));
     let door = listener.door();
     let gate = Gate::new(GateLimits {
         jobs: 1,

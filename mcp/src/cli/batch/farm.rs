@@ -11,8 +11,8 @@ use indicatif::ProgressBar;
 use ptc_base::store::{FarmJob, JobProgress, NumberedLine, StoreError};
 use ptc_calls::options::RunOptions;
 use ptc_server::answer::outcome::OutcomeJson;
-use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::progress;
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::lines;
 use ptc_server::server::mailbox::Mailbox;
@@ -38,7 +38,7 @@ pub(super) struct FarmFlags {
     work: bool,
     /// Write the answers in the order of the input, as they come
     #[arg(long, requires = "farm", conflicts_with = "work")]
-    collect: bool,
+    pub(super) collect: bool,
     /// Remove the job, its lines and its answers
     #[arg(long, requires = "farm", conflicts_with_all = ["work", "collect"])]
     delete: bool,
@@ -67,11 +67,6 @@ impl FarmFlags {
     /// True if the lines are in a database.
     pub(super) fn is_given(&self) -> bool {
         self.farm.is_some()
-    }
-
-    /// True if the answers are read from the database.
-    pub(super) fn collects(&self) -> bool {
-        self.collect
     }
 }
 

@@ -25,7 +25,7 @@ use ptc_calls::outcome::Outcome;
 use ptc_calls::watcher::RunWatcher;
 use ptc_engine::Capacity;
 use ptc_server::answer::outcome::OutcomeJson;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::lines::{self, Input};
 use ptc_server::server::mailbox::Mailbox;
@@ -82,7 +82,7 @@ pub struct BatchArgs {
 impl BatchArgs {
     /// True if answers go to standard output, and not to a database.
     pub fn writes_answers(&self) -> bool {
-        !self.farm.is_given() || self.farm.collects()
+        !self.farm.is_given() || self.farm.collect
     }
 }
 

@@ -12,7 +12,7 @@ use ptc_calls::limits::Unit;
 use ptc_calls::state::LearnedShapes;
 use ptc_calls::tools::SnapshotMode;
 use ptc_engine::broker::ResultCaching;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::redact;
 use ptc_upstream::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use std::collections::BTreeMap;

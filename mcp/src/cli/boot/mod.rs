@@ -14,8 +14,8 @@ use ptc_engine::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
 };
 use ptc_python::functions::FunctionTable;
-use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::progress::ProgressLine;
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact;
 use ptc_upstream::ClientFeatures;
 use ptc_upstream::config::{ScriptSettings, ServerEntry, Startup};

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ptc_base::files;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use crate::import::hosts::{EntryDialect, Host, Syntax};
 use crate::import::own::starts_ptc;
 use crate::import::source;
 use crate::import::switches::only_lists;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_upstream::config;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

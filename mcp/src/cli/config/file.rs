@@ -2,7 +2,7 @@
 //! another program writes meanwhile is not replaced.
 
 use ptc_base::files::{self, FileAccess, FileLock, LinkRule};
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use ptc_upstream::config;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};

@@ -7,9 +7,8 @@ use crate::cli::OutputFormat;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
 use crate::import::source;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use clap::ValueEnum;
+use ptc_server::console::{self, Abort, Exit, Style};
 use ptc_server::redact;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -45,7 +44,7 @@ pub(super) struct ImportArgs {
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let mut target = Target::read(&EditRight::wait()?, Target::find(args.to.as_deref())?, args.force)?;
-    let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
+    let hosts = if args.from.is_empty() { Host::value_variants().to_vec() } else { args.from.clone() };
     // The target may also be a source; when it is replaced, it must be read first.
     let import = Import::collect(&hosts, &places, target.entries(), source::text_of);
     // The report on the terminal is redacted; the file is not.

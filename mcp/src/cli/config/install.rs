@@ -13,8 +13,7 @@ use crate::import::switches::{ProjectSwitches, Switches, only_lists};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ptc_base::files::FileAccess;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc install`.
@@ -56,8 +55,8 @@ pub struct InstallArgs {
 
 /// Accepts all hosts by name; help hides those with files that cannot be written.
 fn clients() -> impl TypedValueParser<Value = Host> {
-    let hosts =
-        Host::ALL.map(|host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml));
+    let named = |host: &Host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml);
+    let hosts = Host::value_variants().iter().map(named);
     PossibleValuesParser::new(hosts).try_map(|name| Host::from_str(&name, false))
 }
 

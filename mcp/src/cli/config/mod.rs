@@ -20,8 +20,7 @@ mod target;
 mod undo;
 
 use clap::Subcommand;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use ptc_upstream::config;
 
 /// Arguments of `ptc config`.

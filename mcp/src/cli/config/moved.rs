@@ -10,7 +10,7 @@ use crate::import::source;
 use crate::import::switches::ProjectSwitches;
 use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, LinkRule};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::redact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@
 use ptc_base::net::{ClientOptions, Headers, Url, is_loopback};
 use ptc_base::secrets::Credential;
 use ptc_calls::tools::text::{count, one_line};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::redact;
 use ptc_upstream::{OpenApiInspection, OpenApiSpec, SchemaSource, inspect_openapi};
 use serde_json::{Map, Value, json};

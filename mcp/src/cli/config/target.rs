@@ -5,7 +5,7 @@ use crate::import::edit::{JsonFile, entries_below};
 use crate::import::hosts::Syntax;
 use crate::import::source;
 use ptc_base::files::FileAccess;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_upstream::config::{self, Shape};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};

@@ -7,8 +7,7 @@ use super::install::InstallArgs;
 use super::moved::{Moved, missing};
 use crate::import::hosts::Host;
 use crate::import::own::starts_ptc;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use serde_json::{Map, Value};
 use std::path::Path;
 

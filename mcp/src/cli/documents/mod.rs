@@ -12,7 +12,7 @@ use document_section::{assert_section, head, row};
 use ptc_calls::RunOptions;
 use ptc_calls::limits::{LimitTable as _, Limits};
 use ptc_server::answer::RefusalReason;
-use ptc_server::console::exit;
+use ptc_server::console::EXIT_CODES;
 use ptc_server::tools::session::fault::SessionReason;
 use ptc_upstream::config;
 use ptc_vm::Reason;
@@ -160,7 +160,7 @@ fn older_names_of_flags() {
 #[test]
 fn exit_codes() {
     let mut text = head(&["code", "meaning"]);
-    for line in exit::HELP.lines().skip(1) {
+    for line in EXIT_CODES.lines().skip(1) {
         let (code, meaning) = line.trim().split_once("  ").expect("code and meaning");
         text += &row(&[code, meaning]);
     }

@@ -16,7 +16,7 @@ use clap::Arg;
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use std::io::Read;
 use std::sync::Arc;
 

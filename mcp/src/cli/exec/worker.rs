@@ -1,7 +1,7 @@
 //! The hidden command `python-worker`: the process that runs Python scripts in Monty, an interpreter of a subset of
 //! Python, for other commands of `ptc`.
 
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 
 /// Name of the command.
 pub(in crate::cli) const WORKER: &str = "python-worker";

@@ -8,7 +8,7 @@ use ptc_agent::{AgentLimits, Llm, LlmError, LlmErrorKind, ModelOptions, model};
 use ptc_calls::limit_table;
 use ptc_calls::limits::Limits;
 use ptc_engine::Runtime;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::tools::lisp_task::{CapabilitySummary, KeylessModel, TaskSettings, Tasks};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

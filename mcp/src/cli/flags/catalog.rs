@@ -1,7 +1,7 @@
 //! Flags that limit how many tools of upstream servers are listed in the descriptions of ptc's own MCP tools.
 
 use super::variables;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::tools::catalog::{CatalogMode, CatalogStyle};
 
 /// How much of the upstreams' tools `tools/list` shows.

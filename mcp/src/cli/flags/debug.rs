@@ -5,7 +5,7 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use ptc_base::secrets::SecretRegistry;
 use ptc_calls::limit_table;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::observe::counts::CallCounts;
 use ptc_server::observe::otlp::OtlpOptions;
 use ptc_server::observe::payload::PayloadPolicy;

@@ -2,7 +2,7 @@
 //! a built-in server (`utils`) that reads, or also writes, files in these folders.
 
 use super::variables;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::files::{FileRoots, FileUtilities};
 use ptc_upstream::config::ServerEntry;
 use std::path::PathBuf;

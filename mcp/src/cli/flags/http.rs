@@ -3,7 +3,7 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::observe::counts::CallCounts;
 use ptc_server::redact;
 use ptc_server::server::http::access::oauth::OAuthAccess;
@@ -92,7 +92,6 @@ struct ListenAddress {
 }
 
 /// Settings of an HTTP server, from flags and variables.
-#[derive(Debug)]
 pub struct HttpPlan {
     /// Addresses, paths and limits.
     pub settings: HttpSettings,
@@ -158,38 +157,29 @@ impl HttpFlags {
 
     /// A flag of the command line that only an HTTP server has. Variables may be there for other servers.
     fn given_in_vain(&self) -> Option<&'static str> {
-        let HttpFlags { http: _, http_host, http_port, http_path, http_tokens, http_oauth, .. } = self;
-        let HttpFlags {
-            tls_cert,
-            tls_key,
-            http_auth_token,
-            http_disable_auth,
-            http_allow_unsafe_network,
-            ..
-        } = self;
-        let HttpFlags {
-            http_allowed_origin, http_auth_rate_limit, ui, http_metrics, http_metrics_path, ..
-        } = self;
-        let HttpFlags { http_instance_label, limits, .. } = self;
         let given = [
-            ("http-host", http_host.is_some()),
-            ("http-port", http_port.is_some()),
-            ("http-path", http_path.is_some()),
-            ("http-tokens", http_tokens.is_some()),
-            ("http-oauth", http_oauth.is_some()),
-            ("tls-cert", tls_cert.is_some()),
-            ("tls-key", tls_key.is_some()),
-            ("http-auth-token", http_auth_token.is_some()),
-            ("http-disable-auth", *http_disable_auth),
-            ("http-allow-unsafe-network", *http_allow_unsafe_network),
-            ("http-allowed-origin", !http_allowed_origin.is_empty()),
-            ("http-auth-rate-limit", http_auth_rate_limit.is_some()),
-            ("ui", *ui),
-            ("http-metrics", *http_metrics),
-            ("http-metrics-path", http_metrics_path.is_some()),
-            ("http-instance-label", http_instance_label.is_some()),
+            ("http-host", self.http_host.is_some()),
+            ("http-port", self.http_port.is_some()),
+            ("http-path", self.http_path.is_some()),
+            ("http-tokens", self.http_tokens.is_some()),
+            ("http-oauth", self.http_oauth.is_some()),
+            ("tls-cert", self.tls_cert.is_some()),
+            ("tls-key", self.tls_key.is_some()),
+            ("http-auth-token", self.http_auth_token.is_some()),
+            ("http-disable-auth", self.http_disable_auth),
+            ("http-allow-unsafe-network", self.http_allow_unsafe_network),
+            ("http-allowed-origin", !self.http_allowed_origin.is_empty()),
+            ("http-auth-rate-limit", self.http_auth_rate_limit.is_some()),
+            ("ui", self.ui),
+            ("http-metrics", self.http_metrics),
+            ("http-metrics-path", self.http_metrics_path.is_some()),
+            ("http-instance-label", self.http_instance_label.is_some()),
         ];
-        given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag).or_else(|| limits.first_given())
+        given
+            .iter()
+            .find(|(_, is_given)| *is_given)
+            .map(|(flag, _)| *flag)
+            .or_else(|| self.limits.first_given())
     }
 
     /// Host and port in the value of `--http`.

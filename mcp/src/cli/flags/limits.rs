@@ -4,7 +4,7 @@
 use super::variables;
 use clap::{Arg, ArgMatches, Command};
 use ptc_calls::limits::{LimitRow, LimitTable, Limits, Unit};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use std::marker::PhantomData;
 
 /// Names of the same limits in earlier releases.

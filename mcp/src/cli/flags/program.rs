@@ -6,7 +6,7 @@ use super::prelude::PreludeFlags;
 use crate::cli::boot::{Booted, Need, UpstreamFlags, boot_servers, boot_with};
 use ptc_calls::journal::Recorder;
 use ptc_calls::limits::Limits;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_upstream::config::ServerEntry;
 
 /// Flags of programs.

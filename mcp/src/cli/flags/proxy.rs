@@ -5,7 +5,7 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use ptc_base::spill::{LazySpillStore, SpillStore};
 use ptc_calls::limit_table;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::files::FileRoots;
 use ptc_server::tools::proxy::SpillRules;
 use std::sync::Arc;

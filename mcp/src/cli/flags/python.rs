@@ -10,7 +10,7 @@ use ptc_python::engine::Engine;
 use ptc_python::engine::cpython::{CPython, Options};
 #[cfg(feature = "monty")]
 use ptc_python::engine::monty::Monty;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::tools::execute_program::ScriptLimits;
 use ptc_upstream::config::ScriptSettings;
 use std::path::PathBuf;

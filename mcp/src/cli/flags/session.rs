@@ -3,7 +3,7 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use ptc_engine::session::SessionLimits;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::tools::session::SessionQuotas;
 
 impl FlagTable for SessionQuotas {}

@@ -1,7 +1,7 @@
 //! Reads the program that a command runs (from an argument, a file or standard input), and the JSON input data for it
 //! (from an argument or a file).
 
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::tools::lisp_eval::arguments::read_context;
 use serde_json::value::RawValue;
 use std::io::Read;

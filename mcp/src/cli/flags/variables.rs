@@ -5,7 +5,7 @@
 //! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.
 
 use clap::ValueEnum;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_upstream::config::names;
 use std::ffi::OsString;
 use std::path::PathBuf;

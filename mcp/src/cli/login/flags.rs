@@ -4,7 +4,7 @@
 use crate::cli::flags::variables;
 use ptc_base::files;
 use ptc_base::oauth::{LoginOptions, TokenStore};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 
 /// Flags of every command that may call servers with logins.
 #[derive(Clone, Debug, Default, clap::Args)]

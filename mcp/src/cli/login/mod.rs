@@ -14,8 +14,7 @@ pub use stored::{AuthArgs, LogoutArgs, auth, logout};
 use super::boot::UpstreamFlags;
 use ptc_base::oauth::{Grant, LoginOptions, LoginSummary, OAuthFault, Scopes, ServerLogin};
 use ptc_calls::tools::nearest;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use ptc_server::redact;
 use ways::Way;
 

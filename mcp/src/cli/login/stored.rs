@@ -3,9 +3,7 @@
 use super::{failed, find};
 use crate::cli::boot::UpstreamFlags;
 use ptc_base::oauth::{Forgotten, Grant, LoginFacts};
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use ptc_server::redact;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use ptc_calls::limits::Unit;
 use ptc_calls::policy::{
     ApprovalList, ApprovalSettings, ApprovalWebhook, LOCK_FILE, PinLock, PinMode, Pins, Policy, PolicyError,
 };
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ pub mod flags;
 pub mod warnings;
 
 use clap::Subcommand;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 
 /// Arguments of `ptc policy`.
 #[derive(Debug, clap::Args)]

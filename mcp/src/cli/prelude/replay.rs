@@ -2,7 +2,7 @@
 //! instead of the real servers.
 
 use crate::sample_server::{self, SampleServer};
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_upstream::config::ServerEntry;
 use serde_json::{Map, Value, json};

@@ -5,9 +5,7 @@ use crate::cli::OutputFormat;
 use crate::cli::flags::prelude::open_store;
 use crate::cli::flags::source::Source;
 use ptc_engine::prelude_store::{PreludeRef, PreludeStore, StoreError};
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 

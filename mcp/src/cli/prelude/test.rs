@@ -8,9 +8,7 @@ use ptc_calls::options::RunOptions;
 use ptc_calls::outcome::{Failure, Report};
 use ptc_compiler::diagnostic::line_column;
 use ptc_compiler::prelude::{Assertion, Expectation, PreludeTest, tests_in};
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 use std::path::PathBuf;
 
 /// Arguments of `ptc prelude test`.

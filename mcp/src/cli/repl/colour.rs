@@ -1,7 +1,7 @@
 //! Formats REPL input for display: colours strings, keywords and comments, and shows a prompt in place of the indent of
 //! each further line.
 
-use ptc_server::console::style::Style;
+use ptc_server::console::Style;
 use std::borrow::Cow;
 
 /// The prompt of an input's first line.

@@ -1,7 +1,7 @@
 //! Writes the results of `ptc test` as JUnit XML, which continuous integration reads.
 
 use ptc_base::files::{self, FileAccess, LinkRule};
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::redact;
 use std::fmt::Write;
 use std::path::Path;

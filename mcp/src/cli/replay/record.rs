@@ -3,7 +3,7 @@
 
 use crate::cli::flags::variables;
 use ptc_calls::journal::Recorder;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use std::path::PathBuf;
 
 /// Flag of commands that run programs.

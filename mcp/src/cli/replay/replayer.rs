@@ -4,7 +4,7 @@ use crate::cli::flags::python::PythonFlags;
 use ptc_calls::journal::{Language, Recording};
 use ptc_engine::{ReplayOptions, Replayed, Runtime};
 use ptc_python::engine::Engine;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 

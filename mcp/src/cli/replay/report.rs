@@ -2,7 +2,7 @@
 
 use ptc_calls::journal::Difference;
 use ptc_engine::Replayed;
-use ptc_server::console::style::Style;
+use ptc_server::console::Style;
 
 /// Most calls of one kind that are listed.
 const LISTED: usize = 10;

@@ -4,8 +4,7 @@
 use super::state::{StateFlags, StateLocation, open};
 use clap::Subcommand;
 use ptc_base::store::{PostgresStore, StoreError};
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{self, Abort, Exit};
 use std::time::Duration;
 
 /// Arguments of `ptc state`.

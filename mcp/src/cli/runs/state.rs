@@ -6,7 +6,7 @@ use crate::cli::flags::variables;
 use ptc_base::store::{EmbeddedStore, PostgresStore, StoreError, password_in};
 use ptc_calls::journal::{DurableRuns, RunHolder};
 use ptc_calls::limits::Unit;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::redact;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 
 use crate::cli::flags::http::HttpPlan;
 use crate::cli::stop::Stop;
-use ptc_server::console;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::{self, Abort};
 use ptc_server::observe::counts::CallCounts;
 use ptc_server::server::http::{Access, HttpListener};
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 /// Shown to a person who runs `ptc serve` at a terminal.
 const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
@@ -30,11 +30,12 @@ impl Entrance {
         };
         let counts = settings.metrics.as_ref().map(|metrics| metrics.calls.clone());
         let address = settings.address;
-        let listener = HttpListener::bind(settings)
+        let mut listener = HttpListener::bind(settings)
             .await
             .map_err(|error| Abort::usage(format!("cannot listen at {address}: {error}")))?;
         let stop = Stop::listen(true);
-        let listener = listener.over_tls(tls).reloading(stop.reloads());
+        listener.tls = tls.map(Arc::new);
+        listener.reloads = Some(stop.reloads.clone());
         Ok(Entrance { http: Some((listener, access)), counts, stop })
     }
 

@@ -28,7 +28,7 @@ use super::runs::state::StateFlags;
 use super::{on_all_cores, on_runtime};
 use entrance::Entrance;
 use ptc_server::answer::caps::Profile;
-use ptc_server::console::exit::{Abort, Exit};
+use ptc_server::console::{Abort, Exit};
 use ptc_server::tools::exposed::ExposedNames;
 use ptc_server::tools::{execute_program, lisp_debug, lisp_eval, proxy, session};
 use server::ServerBuilder;

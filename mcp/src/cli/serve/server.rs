@@ -18,8 +18,7 @@ use ptc_calls::limits::Limits;
 use ptc_calls::policy::ApprovalList;
 use ptc_calls::tools::Catalog;
 use ptc_engine::{Prelude, Runtime};
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::observe::CallRecorder;
+use ptc_server::console::{Abort, Exit};
 use ptc_server::redact::{self, Form, shapes};
 use ptc_server::server::http::{Access, Handlers, HttpListener};
 use ptc_server::server::{DetachedRuns, Gate, Handler, OwnerRights, TakeEnded, stdio};
@@ -59,12 +58,6 @@ pub(super) struct ServerBuilder<'a> {
     changes: watch::Receiver<Arc<Catalog>>,
 }
 
-/// The tools of a server.
-pub(super) struct ServerTools {
-    toolset: Toolset,
-    recorder: Option<Arc<CallRecorder>>,
-}
-
 impl<'a> ServerBuilder<'a> {
     /// Reads configuration and preludes, and begins to start the upstream servers.
     pub(super) fn launch(
@@ -99,7 +92,7 @@ impl<'a> ServerBuilder<'a> {
     }
 
     /// Makes what the enabled tools need.
-    pub(super) async fn tools(&self, entrance: &Entrance) -> Result<ServerTools, Abort> {
+    pub(super) async fn tools(&self, entrance: &Entrance) -> Result<Toolset, Abort> {
         let ServerBuilder { args, limits, .. } = *self;
         let booted = &self.launched.booted;
         let (runtime, has_upstreams) = (&booted.runtime, booted.has_upstreams);
@@ -132,7 +125,7 @@ impl<'a> ServerBuilder<'a> {
             runtime.secrets(),
         )?;
         let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
-        if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
+        if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns) {
             runtime.broker().hash_arguments();
         }
         let knows_clients = !entrance.is_http() || entrance.asks_for_tokens();
@@ -145,7 +138,7 @@ impl<'a> ServerBuilder<'a> {
         exposed
             .check(self.prelude.as_deref(), &evaluator, &taken)
             .map_err(|why| Abort::usage(format!("--expose: {why}")))?;
-        let toolset = Toolset {
+        Ok(Toolset {
             exposed,
             detached,
             wanted,
@@ -154,49 +147,35 @@ impl<'a> ServerBuilder<'a> {
             proxy,
             sessions,
             tasks,
-            recorder: recorder.clone(),
+            recorder,
             debug_bytes: recording.filter(|_| with_debug).map(|recording| recording.response_bytes),
             changes: has_upstreams,
-        };
-        Ok(ServerTools { toolset, recorder })
+        })
     }
 
     async fn scripts(&self) -> Result<ScriptParts, Abort> {
         let (args, booted) = (self.args, &self.launched.booted);
         let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
-        let engine = args.python.engine(&limits, self.settings.total_bytes()).await?;
+        let engine = args.python.engine(&limits, self.settings.limits.total_bytes).await?;
         let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
         Ok(ScriptParts { engine, limits, sessions })
     }
 
     /// Serves until the client has gone or the server is stopped, then shuts everything down.
-    pub(super) async fn serve(self, tools: ServerTools, entrance: Entrance) -> Result<Exit, Abort> {
-        let ServerBuilder {
-            args,
-            settings,
-            files: configuration,
-            policy,
-            pins,
-            launched,
-            prelude,
-            limits,
-            gate,
-            changes,
-            ..
-        } = self;
-        let booted = &launched.booted;
+    pub(super) async fn serve(self, toolset: Toolset, entrance: Entrance) -> Result<Exit, Abort> {
+        let booted = &self.launched.booted;
         let described = Described {
             booted,
-            catalog_style: settings.catalog_style,
-            profile: settings.profile,
-            limits,
-            read_only: settings.read_only,
-            prelude,
+            catalog_style: self.settings.catalog_style,
+            profile: self.settings.profile,
+            limits: self.limits,
+            read_only: self.settings.read_only,
+            prelude: self.prelude,
             is_private: entrance.asks_for_tokens(),
         };
         let facts = described.facts();
         let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
-        let ServerTools { toolset, recorder } = tools;
+        let recorder = toolset.recorder.clone();
         let runs_scripts = toolset.scripts.is_some();
         let handler =
             toolset.handler(&booted.runtime, facts).map_err(|error| Abort::usage(error.to_string()))?;
@@ -205,7 +184,7 @@ impl<'a> ServerBuilder<'a> {
             // With many clients, the clients with a running call are those that upstreams may ask.
             booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true, urls: false });
         }
-        entrance.announce(args.is_page)?;
+        entrance.announce(self.args.is_page)?;
         let Entrance { http, stop, .. } = entrance;
         let nodes = booted.runtime.broker().durable().filter(|runs| runs.is_shared());
         let questions = match nodes {
@@ -213,14 +192,14 @@ impl<'a> ServerBuilder<'a> {
             None => files::state_folder().map(|state| ApprovalList::below(&state)),
         };
         let page = Page::new(&booted.runtime, recorder.clone(), questions);
-        let (handler, longest) = (Arc::new(handler), settings.longest());
+        let (handler, longest) = (Arc::new(handler), self.settings.longest());
         // Clients may ask for them at once.
         let detached = toolset.detached.clone();
         let access = http.as_ref().map(|(_, access)| access);
         let rights = |owner| access.map_or(OwnerRights::All, |access| access.rights(owner));
         // Without HTTP no request asks other nodes.
         let ended = if nodes.is_some() && is_http { TakeEnded::OnDemand } else { TakeEnded::AtStart };
-        let unfinished = detached.load(args.resumes()?, ended, rights).await;
+        let unfinished = detached.load(self.args.resumes()?, ended, rights).await;
         let resuming = handler.clone();
         let runs = booted.runtime.broker().durable().cloned();
         let asked = async {
@@ -231,20 +210,23 @@ impl<'a> ServerBuilder<'a> {
         };
         let mut serving = pin!(async {
             match http {
-                Some((listener, access)) => {
-                    let http = (listener.showing(page).sharing(runs.clone()), access);
-                    serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, asked).await;
+                Some((mut listener, access)) => {
+                    listener.page = Some(Arc::new(page));
+                    listener.runs = runs.clone();
+                    let http = (listener, access);
+                    serve_http(http, handler, toolset, &booted.runtime, &self.gate, new_facts, asked).await;
                     Ok(())
                 }
                 None => {
                     let input = LastInput { input: io::stdin(), runs: runs.clone() };
-                    serve_stdio(handler, &gate, longest, new_facts, input, asked).await
+                    let output = redact::stdout(Form::Json(&shapes::MCP));
+                    stdio::serve(handler, &self.gate, longest, input, output, new_facts, asked).await
                 }
             }
         });
         // Requests that need no server are answered while mandatory servers start. They end when the start is
         // given up.
-        let mut starting = pin!(launched.started());
+        let mut starting = pin!(self.launched.started());
         let started = tokio::select! {
             biased;
             started = &mut starting => started.map(|()| true),
@@ -258,7 +240,7 @@ impl<'a> ServerBuilder<'a> {
                 Err(error) => Err(error.into()),
             },
         };
-        let commands = control::serve(args.state.location()?, booted.runtime.clone());
+        let commands = control::serve(self.args.state.location()?, booted.runtime.clone());
         let served = match started {
             Ok(true) => {
                 // The receiver is gone once the connection has ended.
@@ -268,12 +250,12 @@ impl<'a> ServerBuilder<'a> {
                 tokio::select! {
                     served = serving => served.map_err(Abort::from),
                     abort = booted.clash(), if runs_scripts => Err(abort),
-                    () = warnings::follow(&booted.runtime, changes.clone()) => Ok(()),
-                    () = described.follow(changes, publish) => Ok(()),
+                    () = warnings::follow(&booted.runtime, self.changes.clone()) => Ok(()),
+                    () = described.follow(self.changes, publish) => Ok(()),
                     () = commands => Ok(()),
-                    () = configuration.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
-                    () = pins.follow_pins(&booted.runtime, stop.reloads()) => Ok(()),
-                    () = policy.follow_policy(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                    () = self.files.follow(&self.args.upstreams, &booted.runtime, stop.reloads.clone()) => Ok(()),
+                    () = self.pins.follow_pins(&booted.runtime, stop.reloads.clone()) => Ok(()),
+                    () = self.policy.follow_policy(&self.args.upstreams, &booted.runtime, stop.reloads.clone()) => Ok(()),
                 }
             }
             Ok(false) => Ok(()),
@@ -304,16 +286,4 @@ async fn serve_http(
     let first = new_facts.borrow().clone();
     let handlers = Handlers::new(handler, first, Box::new(make));
     listener.serve(handlers, gate, access, new_facts, stop).await;
-}
-
-async fn serve_stdio(
-    handler: Arc<Handler>,
-    gate: &Arc<Gate>,
-    longest: usize,
-    new_facts: watch::Receiver<Arc<Facts>>,
-    input: impl io::Read + Send + 'static,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()> {
-    let output = redact::stdout(Form::Json(&shapes::MCP));
-    stdio::serve(handler, gate, longest, input, output, new_facts, stop).await
 }

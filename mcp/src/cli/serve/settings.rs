@@ -9,7 +9,7 @@ use crate::cli::flags::variables;
 use crate::cli::reload::ConfigReload;
 use ptc_engine::Capacity;
 use ptc_server::answer::caps::Profile;
-use ptc_server::console::exit::Abort;
+use ptc_server::console::Abort;
 use ptc_server::server::{DetachedLimits, Gate, GateLimits, ParkingLimits};
 use ptc_server::tools::catalog::CatalogStyle;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Settings {
     pub(super) catalog_style: CatalogStyle,
     pub(super) read_only: bool,
     pub(super) config_reload: Option<ConfigReload>,
-    limits: ServerLimits,
+    pub(super) limits: ServerLimits,
 }
 
 impl Settings {
@@ -50,11 +50,6 @@ impl Settings {
     /// The longest message on standard input.
     pub(super) fn longest(&self) -> usize {
         whole(self.limits.frame_bytes.max(1))
-    }
-
-    /// Bytes that programs may hold together, and script processes as many again.
-    pub(super) fn total_bytes(&self) -> u64 {
-        self.limits.total_bytes
     }
 
     /// Calls that go on without their requests.

@@ -10,9 +10,7 @@ mod timeline;
 
 use clap::Subcommand;
 use ptc_calls::outcome::Outcome;
-use ptc_server::console;
-use ptc_server::console::exit::{Abort, Exit};
-use ptc_server::console::style::Style;
+use ptc_server::console::{self, Abort, Exit, Style};
 pub(super) use ptc_server::drawing::units::count;
 use ptc_server::drawing::{chart, trace::Trace};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Draws a trace as text with a timeline of its upstream calls.
 
 use ptc_base::secrets::{Cut, shortened};
-use ptc_server::console::style::Style;
+use ptc_server::console::Style;
 use ptc_server::drawing::trace::{Trace, TraceCall, numbers};
 use ptc_server::drawing::units::{bytes, time};
 use ptc_server::redact::visible_line;

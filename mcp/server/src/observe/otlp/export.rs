@@ -1,10 +1,9 @@
 //! Sends batches of spans as they fill, and metrics at intervals, to the collector, on a thread of its own: a slow
 //! collector delays nothing else. What finds no room in the queue of spans is dropped and counted.
 
-use super::message::Message;
+use super::message::{self, Message};
 use super::meters::Meters;
 use super::settings::{Schedule, SignalSettings};
-use super::spans;
 use crate::observe::writer::SinkCounts;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -129,7 +128,9 @@ impl Work {
                 batch.push(span);
             }
             let count = batch.len() as u64;
-            match self.send(&self.settings.traces, &spans::request(&self.settings.resource, batch)).await {
+            let names = ["resourceSpans", "scopeSpans", "spans"];
+            let request = message::request(names, &self.settings.resource, batch);
+            match self.send(&self.settings.traces, &request).await {
                 Ok(()) => self.counts.written(count),
                 Err(error) => self.counts.dropped(count, error),
             }

@@ -142,8 +142,7 @@ impl Part {
                 delimited(&packed, out);
             }
             Part::Doubles(values) => {
-                let packed: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-                delimited(&packed, out);
+                Part::Fixeds(values.iter().map(|value| value.to_bits()).collect()).write(number, out);
             }
             Part::Message(message) => delimited(&message.protobuf(), out),
             Part::Messages(messages) => messages.iter().for_each(|one| delimited(&one.protobuf(), out)),
@@ -160,57 +159,26 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AttributeValue {
-    Text(String),
-    Bool(bool),
-    Int(u64),
-}
-
-impl From<String> for AttributeValue {
-    fn from(text: String) -> AttributeValue {
-        AttributeValue::Text(text)
-    }
-}
-
-impl From<&str> for AttributeValue {
-    fn from(text: &str) -> AttributeValue {
-        AttributeValue::Text(text.to_owned())
-    }
-}
-
-impl From<bool> for AttributeValue {
-    fn from(value: bool) -> AttributeValue {
-        AttributeValue::Bool(value)
-    }
-}
-
-impl From<u64> for AttributeValue {
-    fn from(number: u64) -> AttributeValue {
-        AttributeValue::Int(number)
-    }
-}
-
 /// An attribute (`KeyValue`).
-pub(super) fn attribute(key: &str, value: impl Into<AttributeValue>) -> Message {
+pub(super) fn attribute(key: &str, value: impl Into<Json>) -> Message {
     let any = match value.into() {
-        AttributeValue::Text(text) => Message::default().text(1, "stringValue", text),
-        AttributeValue::Bool(value) => Message::default().bool(2, "boolValue", value),
-        AttributeValue::Int(number) => {
-            Message::default().int(3, "intValue", i64::try_from(number).unwrap_or(i64::MAX))
-        }
+        Json::String(text) => Message::default().text(1, "stringValue", text),
+        Json::Bool(value) => Message::default().bool(2, "boolValue", value),
+        // Attributes are texts, truth values and numbers from 0 on.
+        number => Message::default().int(3, "intValue", number.as_i64().unwrap_or(i64::MAX)),
     };
     Message::default().text(1, "key", key.to_owned()).message(2, "value", any)
 }
 
-/// The scope of all that `ptc` exports (`InstrumentationScope`).
-pub(super) fn scope() -> Message {
-    Message::default().text(1, "name", "ptc".to_owned()).text(
-        2,
-        "version",
-        env!("CARGO_PKG_VERSION").to_owned(),
-    )
+/// A request that exports these items of a resource. `names`: of the list of resources, of the list of scopes, and of
+/// the items.
+pub(super) fn request(names: [&'static str; 3], resource: &Message, items: Vec<Message>) -> Message {
+    let [resources, scopes, name] = names;
+    let ptc = Message::default().text(1, "name", "ptc".to_owned());
+    let ptc = ptc.text(2, "version", env!("CARGO_PKG_VERSION").to_owned());
+    let scope = Message::default().message(1, "scope", ptc).messages(2, name, items);
+    let resource = Message::default().message(1, "resource", resource.clone());
+    Message::default().messages(1, resources, vec![resource.messages(2, scopes, vec![scope])])
 }
 
 #[cfg(test)]

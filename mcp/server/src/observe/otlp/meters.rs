@@ -4,7 +4,7 @@
 //! Labels are names of tools and servers, and reasons, so there are few series; beyond [`MOST_SERIES`] of a histogram the
 //! others are one series.
 
-use super::message::{Message, attribute};
+use super::message::{self, Message, attribute};
 use super::names::{CLIENT_DURATION, DURATION_BOUNDS, ERROR, METHOD, SERVER_DURATION, TOOL, UPSTREAM};
 use super::spans::unix_nanos;
 use crate::answer::RefusalReason;
@@ -94,14 +94,7 @@ impl Meters {
             sum("ptc.payload.in", "By", "Bytes that came from upstreams", self.payload_in, times),
             sum("ptc.payload.out", "By", "Bytes of answers", self.payload_out, times),
         ];
-        let scope =
-            Message::default().message(1, "scope", super::message::scope()).messages(2, "metrics", metrics);
-        let resource = Message::default().message(1, "resource", resource.clone()).messages(
-            2,
-            "scopeMetrics",
-            vec![scope],
-        );
-        Some(Message::default().messages(1, "resourceMetrics", vec![resource]))
+        Some(message::request(["resourceMetrics", "scopeMetrics", "metrics"], resource, metrics))
     }
 }
 

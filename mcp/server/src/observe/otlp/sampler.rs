@@ -1,14 +1,8 @@
 //! Decides which traces are recorded, by the standard variables `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`.
 
 /// Names of the samplers.
-const NAMES: [&str; 6] = [
-    "always_on",
-    "always_off",
-    "traceidratio",
-    "parentbased_always_on",
-    "parentbased_always_off",
-    "parentbased_traceidratio",
-];
+const NAMES: &str = "always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, \
+    parentbased_traceidratio";
 
 /// Which traces are recorded.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +31,7 @@ impl Sampler {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => ratio,
                 _ => return Err("OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1".to_owned()),
             },
-            _ => return Err(format!("OTEL_TRACES_SAMPLER is none of {}", NAMES.join(", "))),
+            _ => return Err(format!("OTEL_TRACES_SAMPLER is none of {NAMES}")),
         };
         Ok(Sampler { is_parent_based, ratio })
     }
@@ -74,7 +68,7 @@ mod tests {
         for name in ["traceidratio", "parentbased_traceidratio"] {
             assert!((150..350).contains(&sampled(Some(name), Some("0.25"), None)), "{name}");
         }
-        assert!(NAMES.iter().all(|name| Sampler::named(Some(name), Some("0.5")).is_ok()));
+        assert!(NAMES.split(", ").all(|name| Sampler::named(Some(name), Some("0.5")).is_ok()));
         assert!(Sampler::named(Some("xray"), None).unwrap_err().contains("parentbased_traceidratio"));
         assert!(Sampler::named(Some("traceidratio"), Some("2")).unwrap_err().contains("from 0 to 1"));
     }

@@ -3,6 +3,7 @@
 
 use super::message::{Encoding, Message, attribute};
 use super::{OtlpOptions, variable};
+use percent_encoding::percent_decode_str;
 use ptc_base::net::{Headers, Url};
 use ptc_base::secrets::{Credential, SecretRegistry};
 use std::str::FromStr;
@@ -177,27 +178,8 @@ pub(super) fn register_headers(secrets: &SecretRegistry) {
 /// Names and values of `name=value,name=value`. Values are percent-encoded.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (name.trim().to_owned(), decoded(value.trim()))).collect()
-}
-
-/// Decodes a percent-encoded text.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, others)) = rest.split_first() {
-        let digits = others.get(..2).filter(|_| *first == b'%').and_then(|pair| str::from_utf8(pair).ok());
-        match digits.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = others;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let decoded = |value: &str| percent_decode_str(value.trim()).decode_utf8_lossy().into_owned();
+    pairs.map(|(name, value)| (name.trim().to_owned(), decoded(value))).collect()
 }
 
 #[cfg(test)]

@@ -179,11 +179,3 @@ fn wait_span(begun: SystemTime, ruling: &PolicyRuling, call: u64) -> Option<Span
 fn tool_attributes(tool: &str) -> Vec<Message> {
     vec![attribute(METHOD, "tools/call"), attribute(OPERATION, "execute_tool"), attribute(TOOL, tool)]
 }
-
-/// The body of a request with these spans (`ExportTraceServiceRequest`).
-pub(super) fn request(resource: &Message, spans: Vec<Message>) -> Message {
-    let scope = Message::default().message(1, "scope", super::message::scope()).messages(2, "spans", spans);
-    let resource =
-        Message::default().message(1, "resource", resource.clone()).messages(2, "scopeSpans", vec![scope]);
-    Message::default().messages(1, "resourceSpans", vec![resource])
-}

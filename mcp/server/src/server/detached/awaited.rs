@@ -28,7 +28,6 @@ pub(super) fn cannot_cancel(status: Status) -> RpcError {
 }
 
 /// A request that waits for the end of a task.
-#[derive(Debug)]
 pub struct AwaitedTask {
     pub(in crate::server) id: Id<'static>,
     pub(in crate::server) run: Arc<DetachedRun>,

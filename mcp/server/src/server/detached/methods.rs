@@ -10,9 +10,7 @@ use crate::protocol::{Era, ErrorCode, Raw, RpcError, Version};
 use crate::tools::{CallOwner, TaskSupport};
 use ptc_upstream::Offered;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,12 +128,7 @@ impl DetachedRuns {
         let mut result = match method {
             "tasks/get" => wire::detailed_task(&run, &run.view()).into(),
             "tasks/update" => {
-                let responses = params.input_responses.map_or("{}", Raw::get);
-                let responses: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(responses).ok();
-                let responses = responses
-                    .filter(|all| all.values().all(|response| response.get().starts_with('{')))
-                    .ok_or_else(|| RpcError::invalid_params("inputResponses must be an object of objects"))?;
-                run.update(responses);
+                run.update(params.responses()?);
                 json!({})
             }
             _ => json!({}),

@@ -5,7 +5,7 @@ use super::stored::StoredHandle;
 use super::table::DetachedRuns;
 use super::wire;
 use crate::answer::Content;
-use crate::protocol::{ErrorCode, RpcError};
+use crate::protocol::RpcError;
 use crate::server::handler::Ticket;
 use crate::server::input_required::{ClientQuestion, ClientRequests, supports};
 use crate::server::mailbox::{Event, Mailbox, Slot};
@@ -13,16 +13,17 @@ use crate::tools::owned_table::Owned;
 use crate::tools::{CallOwner, Cancel, ToolAnswer};
 use ptc_base::sync::Locked;
 use ptc_upstream::Offered;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// How a client knows the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in crate::server) enum HandleKind {
     /// As a task that it asked for (2025-11-25).
     Requested,
@@ -59,12 +60,13 @@ impl Status {
 }
 
 /// How a call has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(in crate::server) enum End {
     /// With this result, without the members of its era.
     Result { members: Map<String, Value>, is_error: bool },
-    /// With an error of JSON-RPC.
-    Error(RpcError),
+    /// With an internal error of JSON-RPC.
+    Error(String),
     /// Its client has cancelled it.
     Cancelled,
 }
@@ -88,15 +90,16 @@ pub(in crate::server) struct DetachedRun {
     pub(super) created_ms: u64,
     pub(super) ttl: Duration,
     /// What the client can be asked.
-    offered: Offered,
-    requests: Arc<ClientRequests>,
-    table: Weak<DetachedRuns>,
+    pub(super) offered: Offered,
+    pub(super) requests: Arc<ClientRequests>,
+    pub(super) table: Weak<DetachedRuns>,
     /// Held while it is written to the store.
     pub(super) order: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
-struct State {
+#[derive(Default)]
+pub(super) struct State {
     updated_ms: u64,
     /// Grows with each change that a client can see.
     version: u64,
@@ -135,12 +138,6 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for DetachedRun {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("DetachedRun").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 impl Owned for Arc<DetachedRun> {
     /// It expires by its age only.
     fn last_used(&self) -> Instant {
@@ -148,61 +145,17 @@ impl Owned for Arc<DetachedRun> {
     }
 }
 
-/// What a new one is made of.
-pub(super) struct NewRun {
-    pub(super) id: String,
-    pub(super) owner: CallOwner,
-    pub(super) number: u64,
-    pub(super) kind: HandleKind,
-    pub(super) tool: String,
-    pub(super) created_ms: u64,
-    pub(super) ttl: Duration,
-    pub(super) offered: Offered,
-    pub(super) requests: Arc<ClientRequests>,
-    pub(super) ticket: Option<Ticket>,
-    pub(super) end: Option<End>,
+impl State {
+    pub(super) fn new(created_ms: u64, end: Option<End>) -> Mutex<State> {
+        let is_settled = end.is_some();
+        Mutex::new(State { updated_ms: created_ms, version: 1, is_settled, end, ..State::default() })
+    }
 }
 
 impl DetachedRun {
-    pub(super) fn new(new: NewRun, table: &Arc<DetachedRuns>) -> Arc<DetachedRun> {
-        let NewRun { id, owner, number, kind, tool, created_ms, ttl, offered, requests, ticket, end } = new;
-        Arc::new(DetachedRun {
-            id,
-            owner,
-            number,
-            kind,
-            tool,
-            created_ms,
-            ttl,
-            offered,
-            requests,
-            table: Arc::downgrade(table),
-            order: tokio::sync::Mutex::default(),
-            state: Mutex::new(State {
-                updated_ms: created_ms,
-                version: 1,
-                asked: Vec::new(),
-                is_settled: end.is_some(),
-                is_defect: false,
-                end,
-                cancel: None,
-                ticket,
-                watchers: Vec::new(),
-                stored: None,
-                is_forgotten: false,
-                is_elsewhere: false,
-                asker: Weak::new(),
-            }),
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.locked()
-    }
-
     /// What a client sees.
     pub(super) fn view(&self) -> View {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         // A server may have withdrawn a question.
         state.asked.retain(|question| self.requests.is_open(question));
         let end = state.end.as_ref().filter(|_| state.is_settled);
@@ -228,18 +181,18 @@ impl DetachedRun {
 
     /// True when clients see that it has ended.
     pub(in crate::server) fn is_over(&self) -> bool {
-        self.lock().is_settled
+        self.state.locked().is_settled
     }
 
     /// True when no other process can have another end of it.
     pub(super) fn has_lasting_end(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.locked();
         state.is_settled && !state.is_defect
     }
 
     /// True when another process has it.
     pub(in crate::server) fn is_elsewhere(&self) -> bool {
-        self.lock().is_elsewhere
+        self.state.locked().is_elsewhere
     }
 
     /// Shows its end to clients.
@@ -249,19 +202,19 @@ impl DetachedRun {
 
     /// The number of its changes.
     pub(in crate::server) fn version(&self) -> u64 {
-        self.lock().version
+        self.state.locked().version
     }
 
     /// Notifies this reader of later changes.
     pub(in crate::server) fn watch(&self, watcher: Watcher) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.watchers.retain(|watcher| watcher.mailbox.strong_count() > 0);
         state.watchers.push(watcher);
     }
 
     /// Sets what stops it. One that has ended or was cancelled meanwhile is not stopped later.
     pub(in crate::server) fn set_cancel(&self, cancel: Option<Cancel>) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.end {
             None => state.cancel = cancel,
             Some(End::Cancelled) => {
@@ -276,29 +229,24 @@ impl DetachedRun {
 
     /// Sets the ticket of the call, for its record.
     pub(in crate::server) fn set_ticket(&self, ticket: Option<Ticket>) {
-        self.lock().ticket = ticket;
+        self.state.locked().ticket = ticket;
     }
 
     /// Its run is stored under this name.
     pub(super) fn set_stored(&self, run: Arc<str>, memo: String) {
-        self.lock().stored = Some((run, memo));
-    }
-
-    /// What the client can be asked.
-    pub(super) fn offered(&self) -> Offered {
-        self.offered
+        self.state.locked().stored = Some((run, memo));
     }
 
     /// What is to be stored of it, with its end or as it is for clients.
     pub(super) fn stored(&self, with_end: bool) -> StoredHandle {
-        let state = self.lock();
+        let state = self.state.locked();
         let end = state.end.as_ref().filter(|_| with_end || state.is_settled);
         StoredHandle::new(self, state.updated_ms, end, state.stored.as_ref())
     }
 
     /// Name of the stored run.
     pub(super) fn stored_run(&self) -> Option<Arc<str>> {
-        self.lock().stored.as_ref().map(|(run, _)| run.clone())
+        self.state.locked().stored.as_ref().map(|(run, _)| run.clone())
     }
 
     /// Takes new questions of the run. Those that the client cannot be asked are refused.
@@ -323,7 +271,7 @@ impl DetachedRun {
         let mut answered = Vec::new();
         self.change(|state| {
             for question in std::mem::take(&mut state.asked) {
-                match responses.remove(question.id()) {
+                match responses.remove(&question.id) {
                     Some(response) => answered.push((question, response)),
                     None => state.asked.push(question),
                 }
@@ -336,7 +284,7 @@ impl DetachedRun {
 
     /// True for the request that asks the questions: the first one, and the next when that is gone.
     pub(super) fn may_ask(&self, request: &Arc<()>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.asker.upgrade() {
             Some(asker) => Arc::ptr_eq(&asker, request),
             None => {
@@ -350,7 +298,7 @@ impl DetachedRun {
     pub(in crate::server) fn answer(&self, question: &str, answer: Result<&str, &str>) -> bool {
         let mut found = None;
         self.change(|state| {
-            let place = state.asked.iter().position(|asked| asked.id() == question);
+            let place = state.asked.iter().position(|asked| asked.id == question);
             found = place.map(|place| state.asked.remove(place));
         });
         let Some(question) = found else { return false };
@@ -373,7 +321,7 @@ impl DetachedRun {
     /// Stops it without a trace: its time is over, or its owner has gone.
     pub(super) fn drop_run(&self) {
         let cancel = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             state.is_forgotten = true;
             state.cancel.take()
         };
@@ -396,12 +344,12 @@ impl DetachedRun {
 
     /// True when it is not to be stored again.
     pub(super) fn is_forgotten(&self) -> bool {
-        self.lock().is_forgotten
+        self.state.locked().is_forgotten
     }
 
     /// The call has ended. `None` after a defect.
     pub(in crate::server) fn ended(&self, answer: Option<&ToolAnswer<'_>>) {
-        let ticket = self.lock().ticket.take();
+        let ticket = self.state.locked().ticket.take();
         if let (Some(ticket), Some(answer)) = (ticket, answer) {
             ticket.recorded(answer);
         }
@@ -412,7 +360,7 @@ impl DetachedRun {
         }
         let end = match answer {
             Some(answer) => End::of(answer),
-            None => End::Error(RpcError::internal()),
+            None => End::Error(RpcError::internal().message),
         };
         self.end(end, |_| {});
     }
@@ -421,7 +369,7 @@ impl DetachedRun {
     fn end(&self, end: End, also: impl FnOnce(&mut State)) {
         let is_defect = matches!(end, End::Error(_));
         {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             if state.end.is_some() || state.is_elsewhere {
                 return;
             }
@@ -442,7 +390,7 @@ impl DetachedRun {
     /// Changes the state, and notifies those who watch.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let watchers = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             change(&mut state);
             state.version += 1;
             state.updated_ms = now_ms();
@@ -463,8 +411,7 @@ impl End {
     /// The end of a call with this answer.
     pub(in crate::server) fn of(answer: &ToolAnswer<'_>) -> End {
         if let Content::InputRequired { .. } = &answer.content {
-            let message = "a task cannot ask its client to call again";
-            return End::Error(RpcError::new(ErrorCode::Internal, message));
+            return End::Error("a task cannot ask its client to call again".to_owned());
         }
         End::Result { members: wire::members(answer), is_error: answer.is_error }
     }

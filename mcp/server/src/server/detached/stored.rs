@@ -1,11 +1,10 @@
 //! Stores tool calls that outlive their requests, so that a later process, or another node (server process) after a
 //! crash, can go on with them.
 
-use super::run::{DetachedRun, End, HandleKind, NewRun, now_ms};
+use super::run::{DetachedRun, End, HandleKind, State, now_ms};
 use super::table::DetachedRuns;
-use crate::protocol::{ErrorCode, RpcError};
 use crate::server::handler::Handler;
-use crate::server::input_required::{InputRequiredCall, InputRequiredReporter};
+use crate::server::input_required::{InputRequiredCall, JobReporter};
 use crate::tools::{CallOwner, Started};
 use ptc_base::store::{LogNote, StoreError};
 use ptc_base::tasks::{self, TaskOwner};
@@ -14,7 +13,6 @@ use ptc_calls::journal::{DurableRun, DurableRuns, RunKeeper};
 use ptc_calls::tools::ServerNames;
 use ptc_upstream::{CallingClient, ClientTag, Offered};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredHandle {
     owner: u64,
-    kind: StoredKind,
+    kind: HandleKind,
     tool: String,
     created_ms: u64,
     updated_ms: u64,
@@ -40,69 +38,7 @@ pub(super) struct StoredHandle {
     offered: (bool, bool, bool),
     /// The stored run, and what its tool needs to go on.
     run: Option<(String, String)>,
-    end: Option<StoredEnd>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StoredKind {
-    Requested,
-    Extension,
-    RunId,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StoredEnd {
-    Result { members: Map<String, Value>, is_error: bool },
-    Error(String),
-    Cancelled,
-}
-
-impl From<HandleKind> for StoredKind {
-    fn from(kind: HandleKind) -> StoredKind {
-        match kind {
-            HandleKind::Requested => StoredKind::Requested,
-            HandleKind::Extension => StoredKind::Extension,
-            HandleKind::RunId => StoredKind::RunId,
-        }
-    }
-}
-
-impl From<StoredKind> for HandleKind {
-    fn from(kind: StoredKind) -> HandleKind {
-        match kind {
-            StoredKind::Requested => HandleKind::Requested,
-            StoredKind::Extension => HandleKind::Extension,
-            StoredKind::RunId => HandleKind::RunId,
-        }
-    }
-}
-
-impl From<&End> for StoredEnd {
-    fn from(end: &End) -> StoredEnd {
-        match end {
-            End::Result { members, is_error } => {
-                StoredEnd::Result { members: members.clone(), is_error: *is_error }
-            }
-            End::Error(error) => StoredEnd::Error(error.message.clone()),
-            End::Cancelled => StoredEnd::Cancelled,
-        }
-    }
-}
-
-impl From<StoredEnd> for End {
-    fn from(end: StoredEnd) -> End {
-        match end {
-            StoredEnd::Result { members, is_error } => End::Result { members, is_error },
-            StoredEnd::Error(message) => failed(message),
-            StoredEnd::Cancelled => End::Cancelled,
-        }
-    }
-}
-
-fn failed(message: impl Into<String>) -> End {
-    End::Error(RpcError::new(ErrorCode::Internal, message))
+    end: Option<End>,
 }
 
 impl StoredHandle {
@@ -112,17 +48,17 @@ impl StoredHandle {
         end: Option<&End>,
         stored: Option<&(Arc<str>, String)>,
     ) -> StoredHandle {
-        let Offered { elicitation, roots, urls } = run.offered();
+        let Offered { elicitation, roots, urls } = run.offered;
         StoredHandle {
             owner: run.owner.0,
-            kind: run.kind.into(),
+            kind: run.kind,
             tool: run.tool.clone(),
             created_ms: run.created_ms,
             updated_ms,
             ttl_ms: u64::try_from(run.ttl.as_millis()).unwrap_or(u64::MAX),
             offered: (elicitation, roots, urls),
             run: stored.map(|(run, memo)| (run.to_string(), memo.clone())),
-            end: end.map(StoredEnd::from),
+            end: end.cloned(),
         }
     }
 
@@ -269,7 +205,6 @@ pub struct Unfinished {
     call: InputRequiredCall,
     run: String,
     memo: String,
-    offered: Offered,
 }
 
 /// When a process takes in stored calls that have ended.
@@ -421,9 +356,9 @@ impl DetachedRuns {
         let call = InputRequiredCall::vacant(&format!("question-{:x}", now_ms()));
         let has_ended = end.is_some();
         let end = match (end, &run) {
-            (Some(end), _) => Some(end.into()),
-            (None, None) => Some(failed("the server ended while the call was under way")),
-            (None, Some((run, _))) if !goes_on => Some(failed(format!(
+            (Some(end), _) => Some(end),
+            (None, None) => Some(End::Error("the server ended while the call was under way".to_owned())),
+            (None, Some((run, _))) if !goes_on => Some(End::Error(format!(
                 "the server ended while the call was under way, and does not go on with it (--resume never); `ptc runs \
                  resume {run}` does"
             ))),
@@ -440,19 +375,20 @@ impl DetachedRuns {
             // `ptc runs resume` may go on with it.
             release();
         }
-        let handle = self.make(NewRun {
+        let handle = Arc::new(DetachedRun {
             id,
             owner: CallOwner(owner),
             number: self.number(),
-            kind: kind.into(),
+            kind,
             tool,
             created_ms,
             ttl: Duration::from_millis(ttl_ms),
             offered,
-            requests: call.requests(),
-            ticket: None,
-            end,
-        })?;
+            requests: call.requests.clone(),
+            table: self.this.clone(),
+            order: tokio::sync::Mutex::default(),
+            state: State::new(created_ms, end),
+        });
         if let Err(refused) = self.insert(&handle, left) {
             tracing::warn!("a stored task is not taken in: {}", refused.message());
             release();
@@ -463,7 +399,7 @@ impl DetachedRuns {
         if is_over && !has_ended {
             self.store_end(&handle);
         }
-        (!is_over).then_some(Unfinished { handle, call, run, memo, offered })
+        (!is_over).then_some(Unfinished { handle, call, run, memo })
     }
 
     /// Stores the end of a call with which this process does not go on. Its run stays.
@@ -484,7 +420,7 @@ impl DetachedRuns {
 
     /// Goes on with the runs of these calls.
     pub fn go_on(&self, unfinished: Vec<Unfinished>, handler: &Arc<Handler>) {
-        for Unfinished { handle, call, run, memo, offered } in unfinished {
+        for Unfinished { handle, call, run, memo } in unfinished {
             if handle.is_elsewhere() {
                 continue;
             }
@@ -495,9 +431,10 @@ impl DetachedRuns {
             };
             call.detach_to(&handle);
             let (tag, identity) = (ClientTag::unique(), ClientIdentity::default());
-            let asked = Some(call.requests() as Arc<dyn ptc_upstream::ServedClient>);
-            let caller = CallingClient { tag, owner: handle.owner.0, identity, offered, asked };
-            let reporter = InputRequiredReporter {
+            let asked = Some(call.requests.clone() as Arc<dyn ptc_upstream::ServedClient>);
+            let (owner, offered) = (handle.owner.0, handle.offered);
+            let caller = CallingClient { tag, owner, identity, offered, asked };
+            let reporter = JobReporter {
                 call,
                 handler: handler.clone(),
                 caller: Some(caller),

@@ -1,7 +1,7 @@
 //! Holds all tool calls that outlive their requests, by owner and within limits: creates, finds, stores, cancels and
 //! removes them.
 
-use super::run::{DetachedRun, End, HandleKind, NewRun, Watcher, now_ms};
+use super::run::{DetachedRun, End, HandleKind, State, Watcher, now_ms};
 use super::stored::{self, Conclusion};
 use crate::answer::{CallSummary, Content};
 use crate::protocol::{ErrorCode, Raw, RpcError};
@@ -15,8 +15,6 @@ use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::journal::{DurableRuns, RunKeeper};
 use ptc_upstream::Offered;
 use serde_json::value::RawValue;
-use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -96,7 +94,8 @@ impl Refused {
 
 /// Calls that go on without their requests.
 pub struct DetachedRuns {
-    pub(super) limits: DetachedLimits,
+    /// The bounds.
+    pub limits: DetachedLimits,
     pub(super) table: Arc<OwnedTable<Arc<DetachedRun>>>,
     /// Where they are stored.
     pub(super) store: Option<DurableRuns>,
@@ -107,13 +106,7 @@ pub struct DetachedRuns {
     next: AtomicU64,
     /// Where they are stored from: runs end on threads of their own.
     io: Option<IoHandle>,
-    this: Weak<DetachedRuns>,
-}
-
-impl fmt::Debug for DetachedRuns {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("DetachedRuns").field("limits", &self.limits).finish_non_exhaustive()
-    }
+    pub(super) this: Weak<DetachedRuns>,
 }
 
 impl DetachedRuns {
@@ -143,11 +136,6 @@ impl DetachedRuns {
         })
     }
 
-    /// The bounds.
-    pub fn limits(&self) -> DetachedLimits {
-        self.limits
-    }
-
     /// Creates one for a run that is under way, is about to start, or has this end already.
     pub(in crate::server) fn begin(
         &self,
@@ -160,10 +148,21 @@ impl DetachedRuns {
         let Handle { kind, tool, offered, ttl } = handle;
         let Some(id) = random_id::<ID_BYTES>("") else { return Err((Refused::Ending, ticket)) };
         let ttl = ttl.map_or(self.limits.ttl, |ttl| ttl.clamp(LEAST_TTL, self.limits.ttl));
-        let (created_ms, number, requests) = (now_ms(), self.number(), call.requests());
-        let new =
-            NewRun { id, owner, number, kind, tool, created_ms, ttl, offered, requests, ticket: None, end };
-        let Some(run) = self.make(new) else { return Err((Refused::Ending, ticket)) };
+        let created_ms = now_ms();
+        let run = Arc::new(DetachedRun {
+            id,
+            owner,
+            number: self.number(),
+            kind,
+            tool,
+            created_ms,
+            ttl,
+            offered,
+            requests: call.requests.clone(),
+            table: self.this.clone(),
+            order: tokio::sync::Mutex::default(),
+            state: State::new(created_ms, end),
+        });
         if let Err(refused) = self.insert(&run, ttl) {
             return Err((refused, ticket));
         }
@@ -191,10 +190,6 @@ impl DetachedRuns {
 
     pub(super) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn make(&self, new: NewRun) -> Option<Arc<DetachedRun>> {
-        Some(DetachedRun::new(new, &self.this.upgrade()?))
     }
 
     /// Adds one that stays for this time.
@@ -374,7 +369,7 @@ pub(super) fn answer(end: End) -> ToolAnswer<'static> {
             let summary = if is_error { CallSummary::failed("run_failed") } else { CallSummary::default() };
             ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(content) }
         }
-        End::Error(error) => failed(error.message),
+        End::Error(message) => failed(message),
         End::Cancelled => failed("cancelled: the call was stopped by its client".into()),
     }
 }

@@ -5,7 +5,7 @@ use super::run::{DetachedRun, End, HandleKind, Status, View};
 use crate::answer::{Content, ToolAnswer};
 use crate::protocol::notify;
 use crate::protocol::version::{META_RELATED_TASK, TASKS_EXTENSION};
-use crate::protocol::{Id, ServerMessage};
+use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
 use crate::server::input_required::{self, ClientQuestion};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -91,7 +91,7 @@ fn status_message(run: &DetachedRun, view: &View) -> Option<String> {
         }
         (_, Status::InputRequired) => Some("waits for answers of its client".into()),
         (Some(End::Cancelled), _) => Some("The task was cancelled by request.".into()),
-        (Some(End::Error(error)), _) => Some(error.message.clone()),
+        (Some(End::Error(message)), _) => Some(message.clone()),
         (Some(End::Result { members, is_error: true }), Status::Failed) => {
             let text = members.get("content")?.get(0)?.get("text")?.as_str()?;
             text.lines().next().map(str::to_owned)
@@ -117,8 +117,8 @@ pub(super) fn detailed_task(run: &DetachedRun, view: &View) -> Map<String, Value
             result.insert("resultType".into(), "complete".into());
             task.insert("result".into(), result.into());
         }
-        Some(End::Error(error)) => {
-            let error = json!({ "code": error.code as i32, "message": error.message });
+        Some(End::Error(message)) => {
+            let error = json!({ "code": ErrorCode::Internal as i32, "message": message });
             task.insert("error".into(), error);
         }
         Some(End::Cancelled) | None => {}
@@ -144,7 +144,9 @@ pub(in crate::server) fn created(run: &DetachedRun, meta: &Value) -> Value {
 pub(super) fn result(id: &Id<'_>, run: &DetachedRun, end: End) -> ServerMessage {
     let mut members = match end {
         End::Result { members, .. } => members,
-        End::Error(error) => return ServerMessage::error(Some(id), &error),
+        End::Error(message) => {
+            return ServerMessage::error(Some(id), &RpcError::new(ErrorCode::Internal, message));
+        }
         End::Cancelled => members(&super::table::answer(End::Cancelled)),
     };
     members.insert("_meta".into(), related(run));

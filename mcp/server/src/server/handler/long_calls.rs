@@ -4,25 +4,13 @@
 use super::requested::RequestedCall;
 use super::{Handler, Ticket};
 use crate::protocol::{Era, RpcError, ServerMessage};
-use crate::server::detached::{self, Detach, DetachedRun, DetachedRuns, HandleKind, TaskWish};
+use crate::server::detached::{self, Detach, DetachedRun, HandleKind, TaskWish};
 use crate::server::outbox::{Outbox, Route};
 use crate::tools::lisp_run::still_running;
 use crate::tools::{CallContext, CallOwner, Job, SessionTag, Tool, ToolAnswer};
 use serde_json::json;
-use std::sync::Arc;
 
 impl Handler {
-    /// Sets where calls are that go on without their requests.
-    #[must_use]
-    pub fn with_detached(self, detached: Arc<DetachedRuns>) -> Handler {
-        Handler { detached, ..self }
-    }
-
-    /// Calls that go on without their requests.
-    pub(in crate::server) fn detached(&self) -> &Arc<DetachedRuns> {
-        &self.detached
-    }
-
     /// Whether and when a call goes on without its request.
     pub(super) fn detach(
         &self,

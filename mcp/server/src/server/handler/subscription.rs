@@ -9,7 +9,7 @@ use crate::server::detached::DetachedRun;
 use std::sync::Arc;
 
 /// An open `subscriptions/listen`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Subscription {
     /// Id of the request.
     pub id: Id<'static>,

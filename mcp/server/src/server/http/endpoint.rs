@@ -58,7 +58,9 @@ pub(super) async fn answer(
         Method::DELETE => match find_session(server, holder, request.headers()) {
             Ok(session) => match server.close_at_all_nodes(&session).await {
                 Ok(()) => reply::empty(StatusCode::NO_CONTENT),
-                Err(_) => ask_again("the database does not answer, so the session goes on; close it again"),
+                Err(_) => {
+                    reply::ask_again("the database does not answer, so the session goes on; close it again")
+                }
             },
             Err(response) => *response,
         },
@@ -166,9 +168,8 @@ async fn post(
         Answer::Stored { response, session, log } => {
             if let Some(nodes) = &server.nodes {
                 // It has said so if other nodes do not know.
-                let _ =
-                    nodes.set_note(session.name(), SessionNote::logging(log), server.sessions.age()).await;
-                nodes.send(NodeMessage::log(session.owner.0, session.name(), log)).await;
+                let _ = nodes.set_note(&session.name, SessionNote::logging(log), server.sessions.age).await;
+                nodes.send(NodeMessage::log(session.owner.0, &session.name, log)).await;
             }
             response
         }
@@ -267,7 +268,7 @@ impl Post<'_> {
     fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
         Answer::Done(match find_session(self.server, self.holder, self.headers) {
             Ok(session) => {
-                let is_ours = self.handler.detached().answer(self.holder.owner, id, answer)
+                let is_ours = self.handler.detached.answer(self.holder.owner, id, answer)
                     || session.answered(id, answer);
                 if !is_ours {
                     self.pass_on(&session);
@@ -288,7 +289,7 @@ impl Post<'_> {
         }
         let text = String::from_utf8_lossy(self.text);
         if let Some(nodes) = &self.server.nodes {
-            let (owner, name) = (session.owner.0, session.name().to_owned());
+            let (owner, name) = (session.owner.0, session.name.to_owned());
             let update = SessionUpdate::Message(text.into_owned());
             nodes.send_soon(NodeMessage::Session { owner, session: name, update });
         }
@@ -376,9 +377,9 @@ impl Post<'_> {
             }
             Some(session) => {
                 let (before, action, log) = session.change(|state| {
-                    let before = state.log();
+                    let before = state.log;
                     let action = self.handler.handle(message, state, &mut buffer);
-                    (before, action, state.log())
+                    (before, action, state.log)
                 });
                 if let Some(log) = log.filter(|log| before != Some(*log)) {
                     let (response, session) = (buffer.answer(accepted), session.clone());
@@ -442,8 +443,7 @@ async fn take_in_session(
         return Ok(Some(known));
     }
     let signed = nodes.read_id(name).filter(|signed| signed.owner == holder.owner);
-    let Some((signed, age)) =
-        signed.and_then(|signed| Some((signed, signed.left_of(server.sessions.age())?)))
+    let Some((signed, age)) = signed.and_then(|signed| Some((signed, signed.left_of(server.sessions.age)?)))
     else {
         return Ok(None);
     };
@@ -502,25 +502,23 @@ async fn relay(
 
 /// Takes over a call of a node that has died. `None`: it is here now, or there is none.
 async fn take_over(handler: &Arc<Handler>, id: &str, holder: &TokenHolder) -> Option<Response> {
-    match handler.detached().take_over((holder.owner, holder.servers()), id).await {
+    match handler.detached.take_over((holder.owner, holder.servers()), id).await {
         Elsewhere::Unknown | Elsewhere::TakenIn(None) => None,
         Elsewhere::TakenIn(Some(unfinished)) => {
-            handler.detached().go_on(vec![*unfinished], handler);
+            handler.detached.go_on(vec![*unfinished], handler);
             None
         }
         Elsewhere::Held => Some(no_word("")),
-        Elsewhere::NoRoom => Some(ask_again("this node has no room for the call (--max-tasks); ask again")),
+        Elsewhere::NoRoom => {
+            Some(reply::ask_again("this node has no room for the call (--max-tasks); ask again"))
+        }
     }
 }
 
 /// The answer when the node that has a call says nothing.
 fn no_word(more: &str) -> Response {
     let why = format!("the node that has the call does not answer; ask again{more}");
-    ask_again(&why)
-}
-
-fn ask_again(why: &str) -> Response {
-    reply::retry_after(reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why), reply::SOON)
+    reply::ask_again(&why)
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.

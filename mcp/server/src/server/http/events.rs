@@ -95,7 +95,7 @@ impl Changes {
 
     fn id(&self, listening: &Listening) -> String {
         let ListVersion(known) = self.known.unwrap_or(ListVersion::UNKNOWN);
-        format!("id: {:x}-{known}-{}\n", self.server.boot, listening.number())
+        format!("id: {:x}-{known}-{}\n", self.server.boot, listening.number)
     }
 }
 

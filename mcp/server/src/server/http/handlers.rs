@@ -10,8 +10,7 @@ use crate::tools::{Facts, SessionTag};
 use ptc_base::sync::Locked;
 use ptc_calls::tools::ServerNames;
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// Makes the handler that is restricted to these servers, from the facts about all of them.
 pub type MakeRestricted = dyn Fn(ServerNames, Facts) -> serde_json::Result<Handler> + Send + Sync;
@@ -30,7 +29,8 @@ const CHANGES: u32 = 32;
 
 /// The handlers of a server.
 pub struct Handlers {
-    unrestricted: Arc<Handler>,
+    /// The handler for all servers.
+    pub(super) unrestricted: Arc<Handler>,
     make: Option<Box<MakeRestricted>>,
     restricted: Mutex<RestrictedHandlers>,
 }
@@ -67,15 +67,6 @@ impl Handlers {
         Handlers { unrestricted, make: None, restricted: Mutex::new(restricted) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RestrictedHandlers> {
-        self.restricted.locked()
-    }
-
-    /// The handler for all servers.
-    pub(super) fn unrestricted(&self) -> &Arc<Handler> {
-        &self.unrestricted
-    }
-
     /// The handler for a token; `None` when its restricted one cannot be made.
     pub(super) fn for_holder(&self, holder: &TokenHolder) -> Option<Arc<Handler>> {
         match holder.servers() {
@@ -87,13 +78,13 @@ impl Handlers {
     /// The tool list of a token.
     pub(super) fn list_for(&self, holder: &TokenHolder) -> Option<ListVersion> {
         match holder.servers() {
-            None => Some(self.lock().unrestricted),
+            None => Some(self.restricted.locked().unrestricted),
             Some(servers) => Some(self.find_or_make(servers)?.list),
         }
     }
 
     fn find_or_make(&self, servers: &ServerNames) -> Option<RestrictedHandler> {
-        let mut table = self.lock();
+        let mut table = self.restricted.locked();
         if let Some(known) = table.by_servers.get(servers) {
             return Some(known.clone());
         }
@@ -120,7 +111,7 @@ impl Handlers {
                 Ok(is_new) => list.0 += u64::from(is_new),
                 Err(error) => tracing::error!(%error, "the tool list could not be written"),
             };
-        let mut table = self.lock();
+        let mut table = self.restricted.locked();
         table.facts = facts.clone();
         describe(&self.unrestricted, facts, &mut table.unrestricted);
         for (servers, restricted) in &mut table.by_servers {
@@ -131,7 +122,8 @@ impl Handlers {
     /// Forgets restricted handlers that no token uses any more, with the state that they hold for clients.
     /// Running calls go on.
     pub(super) fn retain(&self, is_granted: impl Fn(&ServerNames) -> bool) {
-        let gone: Vec<_> = self.lock().by_servers.extract_if(|servers, _| !is_granted(servers)).collect();
+        let gone: Vec<_> =
+            self.restricted.locked().by_servers.extract_if(|servers, _| !is_granted(servers)).collect();
         // Drop them after the table's lock is released.
         drop(gone);
     }
@@ -139,13 +131,8 @@ impl Handlers {
     /// Ends a session in all handlers.
     pub(super) fn session_ended(&self, session: SessionTag) {
         self.unrestricted.session_ended(session);
-        let handlers: Vec<RestrictedHandler> = self.lock().by_servers.values().cloned().collect();
+        let handlers: Vec<RestrictedHandler> =
+            self.restricted.locked().by_servers.values().cloned().collect();
         handlers.iter().for_each(|restricted| restricted.handler.session_ended(session));
-    }
-}
-
-impl fmt::Debug for Handlers {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Handlers").field("unrestricted", &self.unrestricted).finish_non_exhaustive()
     }
 }

@@ -136,7 +136,7 @@ impl HttpServer {
         let handlers = Arc::new(handlers);
         let notified = handlers.clone();
         HttpServer {
-            tools: watch::Sender::new(ToolListState { is_ready: handlers.unrestricted().is_ready() }),
+            tools: watch::Sender::new(ToolListState { is_ready: handlers.unrestricted.is_ready() }),
             handlers,
             sessions: Sessions::new(&settings, nodes.as_deref().map(Nodes::name), move |session| {
                 notified.session_ended(session);
@@ -196,7 +196,7 @@ impl HttpServer {
             self.tools.send_modify(|_| {});
         };
         let issued = async {
-            match self.access.oauth() {
+            match &self.access.oauth {
                 Some(oauth) => oauth.follow(reloads.clone(), replaced).await,
                 None => std::future::pending().await,
             }
@@ -232,7 +232,7 @@ impl HttpServer {
             holder.revoke();
             let parked = self.parked.end_all(holder.owner);
             if !(has_expired && holder.is_of_issuer()) {
-                self.handlers.unrestricted().detached().end_all(holder.owner);
+                self.handlers.unrestricted.detached.end_all(holder.owner);
             }
             tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
         }

@@ -114,16 +114,18 @@ impl PostedCall {
         request: Option<SessionRequest>,
         accepted: AcceptedTypes,
     ) -> Result<PostedCall, ReplyBuffer> {
-        let asked =
-            request.as_ref().filter(|_| accepted.events).map(|request| request.questions(calls.mailbox()));
+        let asked = request
+            .as_ref()
+            .filter(|_| accepted.events)
+            .map(|request| request.questions(calls.mailbox.clone()));
         let client = request.as_ref().map_or_else(ClientTag::unique, SessionRequest::client);
         calls.set_caller(client, holder.identity(), asked.clone());
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes, &mut buffer) {
-            calls.handler().refuse(ticket, RefusalReason::Busy, full.message(), &mut buffer);
+            calls.handler.refuse(ticket, RefusalReason::Busy, full.message(), &mut buffer);
             return Err(buffer);
         }
-        let mailbox = calls.mailbox();
+        let mailbox = calls.mailbox.clone();
         let (server, holder) = (server.clone(), holder.clone());
         let posted = PostedCall { server, holder, calls, mailbox, ticket, request, asked, buffer };
         posted.end_if_revoked();
@@ -141,7 +143,7 @@ impl PostedCall {
         if !calls.resume(call, &mut buffer) {
             return Err(buffer);
         }
-        let mailbox = calls.mailbox();
+        let mailbox = calls.mailbox.clone();
         let (server, holder) = (server.clone(), holder.clone());
         Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, buffer })
     }
@@ -157,7 +159,7 @@ impl PostedCall {
     ) -> PostedCall {
         let ticket = Ticket::without_record(&awaited.id, era);
         calls.await_task(awaited);
-        let mailbox = calls.mailbox();
+        let mailbox = calls.mailbox.clone();
         let (server, holder) = (server.clone(), holder.clone());
         PostedCall { server, holder, calls, mailbox, ticket, request, asked: None, buffer }
     }
@@ -212,7 +214,7 @@ impl PostedCall {
 
     fn refuse_cancelled(&mut self, why: &str) {
         let ticket = self.ticket.unrecorded();
-        self.calls.handler().clone().refuse(ticket, RefusalReason::Cancelled, why, &mut self.buffer);
+        self.calls.handler.clone().refuse(ticket, RefusalReason::Cancelled, why, &mut self.buffer);
     }
 
     /// The call may have been parked, or gone on without its request, after the work of its token was ended.
@@ -220,7 +222,7 @@ impl PostedCall {
         if self.holder.is_revoked() {
             self.server.parked.end_all(self.holder.owner);
             if !self.holder.is_of_issuer() {
-                self.calls.handler().detached().end_all(self.holder.owner);
+                self.calls.handler.detached.end_all(self.holder.owner);
             }
         }
     }

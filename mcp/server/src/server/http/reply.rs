@@ -113,6 +113,11 @@ pub(super) fn retry_after(response: Response, seconds: u64) -> Response {
     with(response, header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
 }
 
+/// Something is not there for now.
+pub(super) fn ask_again(why: &str) -> Response {
+    retry_after(unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why), SOON)
+}
+
 /// JSON that every web page may read.
 pub(super) fn public(text: Vec<u8>) -> Response {
     let response =

@@ -67,7 +67,7 @@ async fn ready(State(RouterState { server, .. }): State<RouterState>, request: R
     if server.is_draining() {
         return not("draining");
     }
-    if !server.handlers.unrestricted().is_ready() {
+    if !server.handlers.unrestricted.is_ready() {
         return not("starting");
     }
     let only = server.access.only_holder().map(|holder| holder.owner);
@@ -92,7 +92,7 @@ async fn describe_resource(
     State(RouterState { server, .. }): State<RouterState>,
     request: Request<Body>,
 ) -> Response {
-    let challenges = server.access.oauth().map(OAuthAccess::challenges);
+    let challenges = server.access.oauth.as_ref().map(OAuthAccess::challenges);
     let below = request.uri().path().strip_prefix(METADATA).unwrap_or_default();
     match challenges.and_then(|challenges| challenges.document(below, &server.settings.path)) {
         Some(_) if request.method() == Method::OPTIONS => cors::public_preflight(),
@@ -147,7 +147,7 @@ async fn authenticate(
         return Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address").into());
     };
     server.access.admit(from, headers).await.map_err(|refused| {
-        let challenges = server.access.oauth().map(OAuthAccess::challenges);
+        let challenges = server.access.oauth.as_ref().map(OAuthAccess::challenges);
         reply::refused(&refused, challenges.as_ref()).into()
     })
 }

@@ -16,7 +16,7 @@ use ptc_base::sync::Locked;
 use ptc_upstream::ClientTag;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ const NAME_BYTES: usize = 24;
 pub(super) struct WebSession {
     pub(super) owner: CallOwner,
     /// Its key in the table.
-    name: String,
+    pub(super) name: String,
     tag: SessionTag,
     /// Identifies the client to upstream servers.
     client: ClientTag,
@@ -77,7 +77,8 @@ pub(super) enum NoSession {
 /// All sessions.
 pub(super) struct Sessions {
     quota: Quota,
-    age: Duration,
+    /// How long a session may live.
+    pub(super) age: Duration,
     open: Arc<OwnedTable<Arc<WebSession>>>,
     begun: AtomicU64,
     asks_as: Arc<str>,
@@ -122,11 +123,6 @@ impl Sessions {
         self.count() >= self.quota.most && !self.open.any(may_give_way)
     }
 
-    /// How long a session may live.
-    pub(super) fn age(&self) -> Duration {
-        self.age
-    }
-
     /// Creates a session under this name, or a random one; returns the name and the session.
     pub(super) fn begin(
         &self,
@@ -169,7 +165,7 @@ impl Sessions {
             tag,
             client: ClientTag::unique(),
             asks_as: self.asks_as.clone(),
-            version: connection_state.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
+            version: connection_state.version.unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             initial_list,
             state: Mutex::new(WebSessionState {
                 connection_state,
@@ -200,7 +196,7 @@ impl Sessions {
     /// without an end of their session keep no others out. With nodes it is no end: any node can take it in again.
     fn make_room(&self, owner: CallOwner) -> bool {
         let idle = |whose, session: &Arc<WebSession>| {
-            (whose == owner && session.is_idle()).then(|| session.state().used)
+            (whose == owner && session.is_idle()).then(|| session.state.locked().used)
         };
         let dropped = self.open.remove_least(idle);
         dropped.inspect(|session| session.end(&*self.ended)).is_some()
@@ -221,7 +217,7 @@ impl Sessions {
         let name = headers.get(SESSION).ok_or(NoSession::Unnamed)?;
         let name = name.to_str().map_err(|_| NoSession::Unknown)?;
         let session = self.open.find(owner, name).ok_or(NoSession::Unknown)?;
-        session.state().used = Instant::now();
+        session.state.locked().used = Instant::now();
         Ok(session)
     }
 
@@ -234,7 +230,7 @@ impl Sessions {
 
 impl Owned for Arc<WebSession> {
     fn last_used(&self) -> Instant {
-        if self.is_idle() { self.state().used } else { Instant::now() }
+        if self.is_idle() { self.state.locked().used } else { Instant::now() }
     }
 }
 
@@ -244,25 +240,21 @@ impl WebSession {
         Arc::strong_count(self) == 1
     }
 
-    fn state(&self) -> MutexGuard<'_, WebSessionState> {
-        self.state.locked()
-    }
-
     /// The negotiated state.
     pub(super) fn connection_state(&self) -> ConnectionState {
-        self.state().connection_state.clone()
+        self.state.locked().connection_state.clone()
     }
 
     /// Handles a message that may change the negotiated state.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut ConnectionState) -> T) -> T {
-        change(&mut self.state().connection_state)
+        change(&mut self.state.locked().connection_state)
     }
 
     /// Registers a request; `None` when its id is in use.
     pub(super) fn enter(self: &Arc<WebSession>, id: &Id<'_>) -> Option<SessionRequest> {
         let cancelled = Arc::new(Notify::new());
         let id = id.clone().into_owned();
-        let mut state = self.state();
+        let mut state = self.state.locked();
         if state.requests.contains_key(&id) {
             return None;
         }
@@ -270,21 +262,16 @@ impl WebSession {
         Some(SessionRequest { session: self.clone(), id, cancelled })
     }
 
-    /// Its name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Cancels a request; false if this node does not have it.
     pub(super) fn cancel(&self, id: &Id<'_>) -> bool {
-        let state = self.state();
+        let state = self.state.locked();
         let cancelled = state.requests.get(id.as_json());
         cancelled.inspect(|cancelled| cancelled.notify_one()).is_some()
     }
 
     /// Registers one more listening stream.
     pub(super) fn listen(self: &Arc<WebSession>) -> Listening {
-        let mut state = self.state();
+        let mut state = self.state.locked();
         state.listened += 1;
         let number = state.listened;
         state.listening.push(number);
@@ -293,7 +280,7 @@ impl WebSession {
 
     /// Passes on the client's answer to a question; false if this node does not wait for it.
     pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> bool {
-        let questions: Vec<_> = self.state().questions.iter().filter_map(Weak::upgrade).collect();
+        let questions: Vec<_> = self.state.locked().questions.iter().filter_map(Weak::upgrade).collect();
         let asking = questions.iter().find(|questions| questions.awaits(id));
         asking.inspect(|questions| questions.answer(id, answer)).is_some()
     }
@@ -307,7 +294,7 @@ impl WebSession {
 
     fn end(&self, ended: &(dyn Fn(SessionTag) + Send + Sync)) {
         self.closed.send_replace(true);
-        for cancelled in self.state().requests.values() {
+        for cancelled in self.state.locked().requests.values() {
             cancelled.notify_one();
         }
         ended(self.tag);
@@ -317,24 +304,20 @@ impl WebSession {
 /// An open listening stream.
 pub(super) struct Listening {
     session: Arc<WebSession>,
-    number: u64,
+    /// Its number within the session.
+    pub(super) number: u64,
 }
 
 impl Listening {
-    /// Its number within the session.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// True when no later stream of the session is open.
     pub(super) fn is_newest(&self) -> bool {
-        self.session.state().listening.last() == Some(&self.number)
+        self.session.state.locked().listening.last() == Some(&self.number)
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.session.state().listening.retain(|number| *number != self.number);
+        self.session.state.locked().listening.retain(|number| *number != self.number);
     }
 }
 
@@ -348,7 +331,7 @@ pub(super) struct SessionRequest {
 impl SessionRequest {
     /// Creates the channel on which the request's call asks the client. `mailbox` is woken for each question.
     pub(super) fn questions(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
-        let mut state = self.session.state();
+        let mut state = self.session.state.locked();
         state.asked += 1;
         let questions = {
             let name = format!("{}-{}", self.session.asks_as, state.asked);
@@ -372,7 +355,7 @@ impl SessionRequest {
 
 impl Drop for SessionRequest {
     fn drop(&mut self) {
-        let mut state = self.session.state();
+        let mut state = self.session.state.locked();
         state.requests.remove(&self.id);
         state.used = Instant::now();
     }

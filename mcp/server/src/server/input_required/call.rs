@@ -22,14 +22,14 @@ use ptc_upstream::{CallingClient, Offered, ProgressListener, ToolStep};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// Names of questions begin so.
 const QUESTIONS: &str = "question";
 
 /// A request that waits for a run.
-#[derive(Debug)]
 pub(in crate::server) struct AttachedRequest {
     pub(in crate::server) slot: Slot,
     pub(in crate::server) ticket: Ticket,
@@ -48,14 +48,12 @@ impl AttachedRequest {
 }
 
 /// The request that waits for a run, if there is one.
-#[derive(Debug)]
 pub(in crate::server) struct PendingRequestSlot {
     state: Mutex<RequestSlotState>,
     /// The run, for the page.
     run: OnceLock<RunView>,
 }
 
-#[derive(Debug)]
 enum RequestSlotState {
     Attached(Box<AttachedRequest>),
     /// No request waits, until the client calls again.
@@ -67,13 +65,9 @@ enum RequestSlotState {
 }
 
 impl PendingRequestSlot {
-    fn lock(&self) -> MutexGuard<'_, RequestSlotState> {
-        self.state.locked()
-    }
-
     /// Notifies the waiting request of a new question.
     pub(super) fn notify_question(&self) {
-        let detached = match &*self.lock() {
+        let detached = match &*self.state.locked() {
             RequestSlotState::Detached(run) => Some(run.clone()),
             _ => None,
         };
@@ -85,7 +79,7 @@ impl PendingRequestSlot {
     }
 
     fn notify(&self, event: impl FnOnce(&AttachedRequest) -> Option<Event>) {
-        if let RequestSlotState::Attached(request) = &*self.lock()
+        if let RequestSlotState::Attached(request) = &*self.state.locked()
             && let Some(event) = event(request)
         {
             request.mailbox.push((request.slot, event));
@@ -94,7 +88,7 @@ impl PendingRequestSlot {
 
     /// Where progress goes. `None` when no request waits, or its client wants none.
     fn progress(&self) -> Option<Arc<ProgressReporter>> {
-        match &*self.lock() {
+        match &*self.state.locked() {
             RequestSlotState::Attached(request) => request.progress.clone(),
             RequestSlotState::Vacant | RequestSlotState::Detached(_) | RequestSlotState::Ended(_) => None,
         }
@@ -102,7 +96,7 @@ impl PendingRequestSlot {
 
     /// Ends the run with this answer, or stores the answer until the client calls again.
     fn end(&self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match std::mem::replace(&mut *state, RequestSlotState::Ended(None)) {
             RequestSlotState::Attached(request) => {
                 drop(state);
@@ -120,6 +114,12 @@ impl PendingRequestSlot {
     }
 }
 
+impl fmt::Debug for PendingRequestSlot {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PendingRequestSlot").finish_non_exhaustive()
+    }
+}
+
 impl ProgressListener for PendingRequestSlot {
     fn listens(&self) -> bool {
         self.progress().is_some()
@@ -133,9 +133,10 @@ impl ProgressListener for PendingRequestSlot {
 }
 
 /// A run together with its client's successive requests.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(in crate::server) struct InputRequiredCall {
-    requests: Arc<ClientRequests>,
+    /// Where upstream servers ask the client.
+    pub(in crate::server) requests: Arc<ClientRequests>,
     slot: Arc<PendingRequestSlot>,
 }
 
@@ -156,19 +157,14 @@ impl InputRequiredCall {
         InputRequiredCall { requests: Arc::new(requests), slot }
     }
 
-    /// Where upstream servers ask the client.
-    pub(in crate::server) fn requests(&self) -> Arc<ClientRequests> {
-        self.requests.clone()
-    }
-
     /// True when the run has ended.
     pub(super) fn is_over(&self) -> bool {
-        matches!(*self.slot.lock(), RequestSlotState::Ended(_))
+        matches!(*self.slot.state.locked(), RequestSlotState::Ended(_))
     }
 
     /// Takes the waiting request from the run; `None` when the run has ended.
     pub(in crate::server) fn detach(&self) -> Option<Box<AttachedRequest>> {
-        let mut state = self.slot.lock();
+        let mut state = self.slot.state.locked();
         match std::mem::replace(&mut *state, RequestSlotState::Vacant) {
             RequestSlotState::Attached(request) => Some(request),
             other => {
@@ -181,7 +177,7 @@ impl InputRequiredCall {
     /// Lets the run go on without a request, as this. Returns the request that waited; `None` if none did, because the run
     /// has not started or has ended.
     pub(in crate::server) fn detach_to(&self, run: &Arc<DetachedRun>) -> Option<Box<AttachedRequest>> {
-        let mut state = self.slot.lock();
+        let mut state = self.slot.state.locked();
         let request = match std::mem::replace(&mut *state, RequestSlotState::Detached(run.clone())) {
             RequestSlotState::Attached(request) => Some(request),
             RequestSlotState::Vacant => None,
@@ -198,7 +194,7 @@ impl InputRequiredCall {
 
     /// Attaches the request that waits for the run from now on.
     pub(in crate::server) fn attach(&self, request: Box<AttachedRequest>, handler: &Handler) {
-        let mut state = self.slot.lock();
+        let mut state = self.slot.state.locked();
         match std::mem::replace(&mut *state, RequestSlotState::Ended(None)) {
             RequestSlotState::Vacant | RequestSlotState::Attached(_) => {
                 if let Some(run) = self.slot.run.get() {
@@ -300,7 +296,7 @@ impl StoredAnswer {
 }
 
 /// Reports on a run to the request that waits for it. Dropping it frees the permit.
-pub(in crate::server) struct InputRequiredReporter {
+pub(in crate::server) struct JobReporter {
     pub(in crate::server) call: InputRequiredCall,
     pub(in crate::server) handler: Arc<Handler>,
     pub(in crate::server) caller: Option<CallingClient>,
@@ -309,7 +305,7 @@ pub(in crate::server) struct InputRequiredReporter {
     pub(in crate::server) answered: bool,
 }
 
-impl Reporter for InputRequiredReporter {
+impl Reporter for JobReporter {
     fn begun(&mut self) {
         if let Some(permit) = &mut self.permit {
             permit.begun();
@@ -317,7 +313,7 @@ impl Reporter for InputRequiredReporter {
     }
 
     fn entered(&mut self, run: RunView) {
-        if let RequestSlotState::Attached(request) = &*self.call.slot.lock() {
+        if let RequestSlotState::Attached(request) = &*self.call.slot.state.locked() {
             request.ticket.watch(run.clone());
         }
         let _ = self.call.slot.run.set(run);
@@ -338,7 +334,7 @@ impl Reporter for InputRequiredReporter {
     }
 
     fn settled(&mut self) {
-        if let RequestSlotState::Attached(request) = &*self.call.slot.lock() {
+        if let RequestSlotState::Attached(request) = &*self.call.slot.state.locked() {
             request.mailbox.push((request.slot, Event::Settled));
         }
     }
@@ -349,7 +345,7 @@ impl Reporter for InputRequiredReporter {
     }
 }
 
-impl Drop for InputRequiredReporter {
+impl Drop for JobReporter {
     // A defect while the answer was written must not leave the client waiting for ever.
     fn drop(&mut self) {
         if !self.answered {
@@ -360,7 +356,6 @@ impl Drop for InputRequiredReporter {
 }
 
 /// A call that goes on with the run of an earlier one.
-#[derive(Debug)]
 pub struct ResumedCall {
     /// How to answer.
     pub(in crate::server) ticket: Ticket,
@@ -384,10 +379,5 @@ pub(in crate::server) fn inputs(
 ) -> Result<(String, HashMap<String, Box<RawValue>>), RpcError> {
     let state = serde_json::from_str(state.get())
         .map_err(|_| RpcError::invalid_params("requestState must be a string"))?;
-    let responses = params.input_responses.map_or("{}", Raw::get);
-    let responses: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(responses).ok();
-    let responses = responses
-        .filter(|all| all.values().all(|response| response.get().starts_with('{')))
-        .ok_or_else(|| RpcError::invalid_params("inputResponses must be an object of objects"))?;
-    Ok((state, responses))
+    Ok((state, params.responses()?))
 }

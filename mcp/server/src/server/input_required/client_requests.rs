@@ -9,8 +9,7 @@ use crate::server::mailbox::Mailbox;
 use ptc_base::sync::Locked;
 use ptc_upstream::{ClientAnswer, ClientError, ErrorObject, ServedClient};
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -67,7 +66,8 @@ enum UnsentMessage {
 
 /// A request to the client.
 pub(in crate::server) struct ClientQuestion {
-    pub(super) id: String,
+    /// Its name.
+    pub(in crate::server) id: String,
     pub(super) method: &'static str,
     /// JSON text.
     pub(super) params: String,
@@ -75,42 +75,29 @@ pub(in crate::server) struct ClientQuestion {
     again: bool,
 }
 
-impl ClientQuestion {
-    /// Its name.
-    pub(in crate::server) fn id(&self) -> &str {
-        &self.id
-    }
-}
-
 impl ClientRequests {
     /// Requests over a connection, without a limit on their number. `name` prefixes their ids.
     pub(in crate::server) fn for_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { name, most: u64::MAX, state: Mutex::default(), delivery: Delivery::Stream(mailbox) }
+        ClientRequests { most: u64::MAX, ..ClientRequests::for_call(name, mailbox) }
     }
 
     /// Requests of one call, sent over a connection. `name` prefixes their ids.
     pub(in crate::server) fn for_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests {
-            name,
-            most: MOST_OF_CALL,
-            state: Mutex::default(),
-            delivery: Delivery::Stream(mailbox),
-        }
+        ClientRequests::new(name, Delivery::Stream(mailbox))
     }
 
     /// Requests of one call, asked in its responses.
     pub(super) fn for_input_required(name: String, slot: Arc<PendingRequestSlot>) -> ClientRequests {
-        ClientRequests {
-            name,
-            most: MOST_OF_CALL,
-            state: Mutex::default(),
-            delivery: Delivery::InResponse(slot),
-        }
+        ClientRequests::new(name, Delivery::InResponse(slot))
+    }
+
+    fn new(name: String, delivery: Delivery) -> ClientRequests {
+        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), delivery }
     }
 
     /// Takes the messages that are to be sent.
     pub(in crate::server) fn take(&self) -> Vec<ServerMessage> {
-        let outgoing = std::mem::take(&mut self.lock().outgoing);
+        let outgoing = std::mem::take(&mut self.state.locked().outgoing);
         let message = |outgoing| match outgoing {
             UnsentMessage::Question(ClientQuestion { id, method, params, .. }) => {
                 ServerMessage::request(&id, method, &params)
@@ -122,7 +109,7 @@ impl ClientRequests {
 
     /// Takes the questions that a response is to ask.
     pub(in crate::server) fn questions(&self) -> Vec<ClientQuestion> {
-        let outgoing = std::mem::take(&mut self.lock().outgoing);
+        let outgoing = std::mem::take(&mut self.state.locked().outgoing);
         let asked = |outgoing| match outgoing {
             UnsentMessage::Question(question) => Some(question),
             UnsentMessage::Withdrawal(_) => None,
@@ -133,7 +120,7 @@ impl ClientRequests {
     /// True while a request with this id waits.
     pub(in crate::server) fn awaits(&self, id: Option<Raw<'_>>) -> bool {
         let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
-        id.is_some_and(|id| self.lock().waiting.contains_key(&id))
+        id.is_some_and(|id| self.state.locked().waiting.contains_key(&id))
     }
 
     /// Passes on the client's answer. An answer with an unknown id is ignored.
@@ -161,7 +148,7 @@ impl ClientRequests {
 
     /// True while a question waits for its answer.
     pub(in crate::server) fn is_open(&self, question: &ClientQuestion) -> bool {
-        self.lock().waiting.contains_key(&question.id)
+        self.state.locked().waiting.contains_key(&question.id)
     }
 
     /// Handles a question that the client did not answer in its next call. It is asked once more, as the
@@ -173,7 +160,7 @@ impl ClientRequests {
                 _ => Err(unanswered("the client does not answer")),
             });
         }
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.waiting.contains_key(&question.id) {
             state.outgoing.push(UnsentMessage::Question(ClientQuestion { again: true, ..question }));
         }
@@ -185,14 +172,14 @@ impl ClientRequests {
     }
 
     fn settle(&self, id: &str, answer: impl FnOnce() -> Answer) {
-        let Some(waiting) = self.lock().waiting.remove(id) else { return };
+        let Some(waiting) = self.state.locked().waiting.remove(id) else { return };
         // The upstream may just have given up.
         let _ = waiting.send(answer());
     }
 
     /// Fails all requests: the client has gone.
     pub(in crate::server) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.is_closed = true;
         state.waiting.clear();
         state.outgoing.clear();
@@ -203,7 +190,7 @@ impl ClientRequests {
         method: &'static str,
         params: String,
     ) -> Result<(String, oneshot::Receiver<Answer>), ClientError> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.is_closed {
             return Err(unanswered("the client has gone"));
         }
@@ -235,7 +222,7 @@ impl ClientRequests {
 
     /// Withdraws a request that has no answer yet.
     fn withdraw(&self, id: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.waiting.remove(id).is_none() {
             return;
         }
@@ -247,16 +234,6 @@ impl ClientRequests {
             drop(state);
             mailbox.wake();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RequestState> {
-        self.state.locked()
-    }
-}
-
-impl fmt::Debug for ClientRequests {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ClientRequests").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -12,8 +12,7 @@ mod parked;
 
 pub use call::ResumedCall;
 pub(super) use call::{
-    AttachedRequest, InputRequiredCall, InputRequiredReporter, input_requests, input_required, inputs,
-    supports,
+    AttachedRequest, InputRequiredCall, JobReporter, input_requests, input_required, inputs, supports,
 };
 pub(super) use client_requests::{ClientQuestion, ClientRequests};
 pub(super) use parked::{CallKey, ParkedCall, ParkedCalls};

@@ -11,7 +11,6 @@ use crate::tools::CallOwner;
 use crate::tools::owned_table::{Full, Owned, OwnedTable, Quota, random_id};
 use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -227,11 +226,5 @@ impl ParkedCalls {
     /// Ends all runs, and parks no more.
     pub(in crate::server) fn close(&self) {
         drop(self.calls.close());
-    }
-}
-
-impl fmt::Debug for ParkedCalls {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ParkedCalls").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

@@ -17,7 +17,8 @@ const MOST_ENGINES: usize = 8;
 const MOST_OWNERS: usize = 4_096;
 
 pub(super) struct OwnerEngines {
-    first: Arc<dyn Engine>,
+    /// Any of the engines, for properties that all share.
+    pub(super) first: Arc<dyn Engine>,
     state: Mutex<EngineState>,
 }
 
@@ -33,11 +34,6 @@ struct EngineState {
 impl OwnerEngines {
     pub(super) fn new(first: Arc<dyn Engine>) -> OwnerEngines {
         OwnerEngines { first, state: Mutex::default() }
-    }
-
-    /// Any of the engines, for properties that all share.
-    pub(super) fn any(&self) -> &dyn Engine {
-        &*self.first
     }
 
     pub(super) fn for_owner(&self, owner: CallOwner) -> Arc<dyn Engine> {

@@ -109,10 +109,16 @@ impl SharedSession {
 }
 
 impl ExecuteProgram {
-    /// Runs scripts with the servers of `runtime` on this engine, and on copies of it for other owners.
-    pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
+    /// Runs scripts with the servers of `runtime` on this engine, and on copies of it for other owners. Scripts
+    /// may share these sessions, if any.
+    pub fn new(
+        runtime: Arc<Runtime>,
+        engine: Arc<dyn Engine>,
+        limits: ScriptLimits,
+        sessions: Option<Arc<ScriptSessions>>,
+    ) -> ExecuteProgram {
         let engines = OwnerEngines::new(engine);
-        ExecuteProgram { runtime, engines, functions: Arc::default(), limits, sessions: None }
+        ExecuteProgram { runtime, engines, functions: Arc::default(), limits, sessions }
     }
 
     /// Checks the arguments of a call.
@@ -143,11 +149,6 @@ impl ExecuteProgram {
         let shared = SharedSession { sessions: sessions.clone(), session, ends: end_session };
         Ok(CheckedScript { code, shared: Some(shared), permit: Some(permit) })
     }
-
-    /// Lets scripts use these sessions.
-    pub fn with_sessions(self, sessions: Arc<ScriptSessions>) -> ExecuteProgram {
-        ExecuteProgram { sessions: Some(sessions), ..self }
-    }
 }
 
 impl Tool for ExecuteProgram {
@@ -161,7 +162,7 @@ impl Tool for ExecuteProgram {
 
     fn definition(&self, facts: &Facts) -> Definition {
         let mut description = DESCRIPTION.to_owned();
-        if let Some(lacks) = self.engines.any().lacks() {
+        if let Some(lacks) = self.engines.first.lacks() {
             description.push('\n');
             description.push_str(lacks);
         }
@@ -179,12 +180,7 @@ impl Tool for ExecuteProgram {
             title: "Run a Python script".into(),
             description,
             input_schema: json!({ "type": "object", "properties": properties, "required": ["code"] }),
-            annotations: ToolAnnotations {
-                read_only_hint: false,
-                destructive_hint: true,
-                idempotent_hint: false,
-                open_world_hint: true,
-            },
+            annotations: ToolAnnotations::of_calls(false),
             output_schema: output_schema(facts.profile),
         }
     }

@@ -131,17 +131,6 @@ impl ExposedTool {
     }
 }
 
-impl From<ExportHints> for ToolAnnotations {
-    fn from(hints: ExportHints) -> ToolAnnotations {
-        ToolAnnotations {
-            read_only_hint: hints.read_only,
-            destructive_hint: hints.destructive,
-            idempotent_hint: hints.idempotent,
-            open_world_hint: hints.open_world,
-        }
-    }
-}
-
 impl Tool for ExposedTool {
     fn name(&self) -> &str {
         &self.name
@@ -152,12 +141,17 @@ impl Tool for ExposedTool {
     }
 
     fn definition(&self, facts: &Facts) -> Definition {
-        let hints = facts.hints.get(&self.export.reference).copied();
+        let hints = facts.hints.get(&self.export.reference).copied().unwrap_or(ExportHints::UNKNOWN);
         Definition {
             title: self.export.reference.clone(),
             description: self.export.description.clone(),
             input_schema: self.input.clone(),
-            annotations: hints.unwrap_or(ExportHints::UNKNOWN).into(),
+            annotations: ToolAnnotations {
+                read_only_hint: hints.read_only,
+                destructive_hint: hints.destructive,
+                idempotent_hint: hints.idempotent,
+                open_world_hint: hints.open_world,
+            },
             output_schema: self.output.as_ref().map(|(schema, _)| schema.clone()),
         }
     }

@@ -12,14 +12,14 @@ mod fit;
 mod question;
 mod report;
 
-use super::job::{Cancel, Job};
+use super::job::Job;
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer};
+use crate::answer::{CallSummary, RefusalReason, ToolAnswer, refusal_data};
 use crate::observe::CallRecorder;
 use crate::protocol::params::Params;
-use ptc_base::tasks::{self, TaskOwner};
+use ptc_base::tasks::{self, StopFlag, TaskOwner};
 use question::Question;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Name of the tool.
@@ -88,15 +88,14 @@ impl Tool for LispDebug {
         };
         let (recorder, owner) = (self.recorder.clone(), call.owner);
         let room = self.most_bytes.saturating_sub(call.frame_bytes);
-        Begun::Run(Job::new(0, move |mut reporter| -> Cancel {
-            reporter.begun();
-            tasks::spawn(
-                TaskOwner::Run,
-                tasks::blocking(TaskOwner::Run, move |_| {
-                    reporter.ended(&data_answer(report::answer(&recorder, owner, &question, room), false));
-                }),
-            );
-            Box::new(|| {})
+        Begun::Run(Job::task(async move |reporter, _| {
+            let look = move |_: &StopFlag| {
+                reporter.ended(&ToolAnswer::data(
+                    report::answer(&recorder, owner, &question, room).into(),
+                    false,
+                ));
+            };
+            tasks::blocking(TaskOwner::Run, look).await;
         }))
     }
 }
@@ -127,19 +126,9 @@ fn output_schema() -> Value {
     })
 }
 
-/// An answer as data, repeated as text.
-fn data_answer(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static> {
-    let structured = Value::from(answer);
-    let content = Content::Text(structured.to_string().into());
-    ToolAnswer { is_error, structured: Some(structured), ..ToolAnswer::new(content) }
-}
-
+/// The answer to a call with wrong arguments.
 fn refused(message: &str) -> ToolAnswer<'static> {
     let reason = RefusalReason::ArgsError.name();
-    let mut map = Map::new();
-    map.insert("status".into(), "error".into());
-    map.insert("reason".into(), reason.into());
-    map.insert("message".into(), message.into());
-    map.insert("feedback".into(), message.into());
-    ToolAnswer { summary: CallSummary::failed(reason), ..data_answer(map, true) }
+    let data = refusal_data(reason, message);
+    ToolAnswer { summary: CallSummary::failed(reason), ..ToolAnswer::data(data, true) }
 }

@@ -17,7 +17,7 @@ const TOO_LARGE: &str =
 
 /// Answers a question in at most `room` bytes of a message.
 pub(super) fn answer(recorder: &CallRecorder, owner: CallOwner, question: &Question, room: usize) -> Answer {
-    let mut calls = recorder.ring().newest_first();
+    let mut calls = recorder.ring.newest_first();
     calls.retain(|call| call.entry.owner == owner.0);
     match question {
         Question::Stats(which) => stats(recorder, calls, *which, room),
@@ -30,7 +30,7 @@ pub(super) fn answer(recorder: &CallRecorder, owner: CallOwner, question: &Quest
 fn begun(recorder: &CallRecorder, op: &str) -> Answer {
     let mut answer = Map::new();
     answer.insert("op".into(), op.into());
-    answer.insert("payload_policy".into(), recorder.policy().name().into());
+    answer.insert("payload_policy".into(), recorder.policy.name().into());
     answer.insert("redaction_applied".into(), true.into());
     answer
 }
@@ -51,9 +51,9 @@ fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: CallFilte
     let mut answer = begun(recorder, "stats");
     let always = [
         ("debug_source", "ring_buffer".into()),
-        ("ring_size", recorder.ring().size().into()),
+        ("ring_size", recorder.ring.size.into()),
         ("ring_count", count.into()),
-        ("trace_dir_enabled", recorder.trace_folder().is_some().into()),
+        ("trace_dir_enabled", recorder.trace_folder.is_some().into()),
         ("window", stats::window(&calls)),
         ("by_tool", stats::by_tool(&calls)),
         ("errors", stats::errors(&calls)),
@@ -82,7 +82,7 @@ fn recent(
 ) -> Answer {
     choose(&mut calls, which);
     let shown = calls.iter().take(limit);
-    let shown = shown.map(|call| call.as_json(recorder.policy(), recorder.secrets(), false).into());
+    let shown = shown.map(|call| call.as_json(recorder.policy, &recorder.secrets, false).into());
     fit::recent(begun(recorder, "recent"), shown.collect(), room)
 }
 
@@ -90,10 +90,10 @@ fn get(recorder: &CallRecorder, owner: CallOwner, calls: &[RecordedCall], id: &s
     let found = calls.iter().find(|call| *call.entry.request_id == *id);
     // A trace does not name its owner, and other clients may have used the same request id. Only the default
     // owner gets a trace without a matching record.
-    let trace = recorder.trace_folder().filter(|_| found.is_some() || owner == CallOwner::default());
+    let trace = recorder.trace_folder.as_ref().filter(|_| found.is_some() || owner == CallOwner::default());
     let trace = trace.and_then(|folder| find_trace(folder, id, found.map(|call| call.entry.ended)));
     let name = trace.as_ref().and_then(|trace| trace.file_name()).map(|name| name.to_string_lossy());
-    let lines = trace.as_ref().filter(|_| recorder.policy() == PayloadPolicy::Full);
+    let lines = trace.as_ref().filter(|_| recorder.policy == PayloadPolicy::Full);
     let lines = lines.and_then(|trace| whole(trace, room));
     let mut answer = begun(recorder, "get");
     let mut put = |key: &str, value: Value| answer.insert(key.to_owned(), value);
@@ -107,7 +107,7 @@ fn get(recorder: &CallRecorder, owner: CallOwner, calls: &[RecordedCall], id: &s
         }
         (None, Some(call)) => {
             put("source", "ring_buffer".into());
-            put("record", call.as_json(recorder.policy(), recorder.secrets(), true).into());
+            put("record", call.as_json(recorder.policy, &recorder.secrets, true).into());
         }
         (None, None) => {
             put("source", if trace.is_some() { "trace_file" } else { "ring_buffer" }.into());

@@ -38,12 +38,14 @@ fn input_schema() -> Value {
 /// Hints about effects. Without upstreams a program changes nothing; with them it has the effects of their
 /// tools.
 fn annotations(upstreams: bool, read_only: bool) -> ToolAnnotations {
-    let (read_only_hint, destructive_hint, idempotent_hint, open_world_hint) = match (upstreams, read_only) {
-        (false, _) => (true, false, true, false),
-        (true, true) => (true, false, false, true),
-        (true, false) => (false, true, false, true),
-    };
-    ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
+    match upstreams {
+        true => ToolAnnotations::of_calls(read_only),
+        false => ToolAnnotations {
+            idempotent_hint: true,
+            open_world_hint: false,
+            ..ToolAnnotations::of_calls(true)
+        },
+    }
 }
 
 #[cfg(test)]

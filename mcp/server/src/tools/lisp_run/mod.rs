@@ -1,20 +1,17 @@
 //! The tool `lisp_run`, with which clients that do not support MCP tasks poll, await or cancel a program that runs
 //! longer than the request that began it.
 
-use super::job::{Cancel, Job};
+use super::job::Job;
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::caps::Profile;
 use crate::answer::{Content, RefusalReason, refused};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
-use ptc_base::tasks::{self, TaskOwner};
 use serde::Deserialize;
 use serde_json::json;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// Name of the tool.
 pub const NAME: &str = "lisp_run";
@@ -158,21 +155,16 @@ impl Tool for LispRun {
         }
         let (handles, call) = (self.0.clone(), call.clone());
         let wait = Duration::from_millis(wait_ms.unwrap_or(DEFAULT_WAIT_MS).min(MOST_WAIT_MS));
-        Begun::Run(Job::new(0, move |mut reporter| -> Cancel {
-            let (cancel, cancelled) = oneshot::channel::<()>();
-            tasks::spawn(TaskOwner::Run, async move {
-                reporter.begun();
-                let over = tokio::select! {
-                    _ = cancelled => None,
-                    over = tokio::time::timeout(wait, handles.over(call.owner, &run_id)) => over.ok(),
-                };
-                reporter.ended(&match over {
-                    // The next call is one for that process.
-                    Some(RunOver::GoesOnElsewhere) => still_running(call.profile, &run_id),
-                    Some(RunOver::Here) | None => answer(&*handles, &call, &run_id),
-                });
+        Begun::Run(Job::task(async move |reporter, cancelled| {
+            let over = tokio::select! {
+                _ = cancelled => None,
+                over = tokio::time::timeout(wait, handles.over(call.owner, &run_id)) => over.ok(),
+            };
+            reporter.ended(&match over {
+                // The next call is one for that process.
+                Some(RunOver::GoesOnElsewhere) => still_running(call.profile, &run_id),
+                Some(RunOver::Here) | None => answer(&*handles, &call, &run_id),
             });
-            Box::new(move || drop(cancel))
         }))
     }
 }

@@ -20,24 +20,22 @@ pub use request::TaskRequest;
 pub use summary::CapabilitySummary;
 
 use super::catalog::CatalogMode;
-use super::job::{Cancel, Job, Reporter};
+use super::job::Job;
 use super::{Begun, CallContext, Definition, Facts, Responder, TaskSupport, Tool, ToolAnnotations};
 use crate::answer::caps::Profile;
-use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer};
+use crate::answer::{CallSummary, TaskSummary, ToolAnswer};
 use crate::protocol::Raw;
 use crate::protocol::params::Params;
 use prompts::PromptRecorder;
 use ptc_agent::{Agent, AgentLimits, Llm};
 use ptc_base::digest::sha256_hex;
 use ptc_base::sync::Locked;
-use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::limits::Limits;
 use ptc_calls::trace::TraceContext;
 use ptc_engine::Runtime;
 use ptc_upstream::{CallingClient, ProgressListener};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use tokio::sync::oneshot;
 
 /// Name of the tool.
 pub const NAME: &str = "lisp_task";
@@ -195,12 +193,7 @@ impl Tool for LispTask {
                 },
                 "required": ["task"],
             }),
-            annotations: ToolAnnotations {
-                read_only_hint: facts.read_only,
-                destructive_hint: !facts.read_only,
-                idempotent_hint: false,
-                open_world_hint: true,
-            },
+            annotations: ToolAnnotations::of_calls(facts.read_only),
             output_schema: Some(json!({
                 "type": "object",
                 "properties": {
@@ -227,25 +220,18 @@ impl Tool for LispTask {
             }
         };
         let (tasks, trace, profile) = (self.0.clone(), call.trace.clone(), call.profile);
-        Begun::Run(Job::new(0, move |mut reporter: Box<dyn Reporter>| -> Cancel {
-            reporter.begun();
+        Begun::Run(Job::task(async move |reporter, cancelled| {
             let (client, progress) = (reporter.caller(), reporter.progress_listener());
-            let (cancel, cancelled) = oneshot::channel::<()>();
             let shows_prelude = profile == Profile::Debug;
-            tasks::spawn(TaskOwner::Run, async move {
-                let answer = tokio::select! {
-                    solved = tasks.solve(&request, trace, client, progress) => solved_answer(solved, shows_prelude),
-                    // A cancelled client expects no answer, and a sender that is dropped without a message
-                    // does not cancel.
-                    Ok(()) = cancelled => {
-                        data_answer(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
-                    }
-                };
-                reporter.ended(&answer);
-            });
-            Box::new(move || {
-                let _ = cancel.send(());
-            })
+            let answer = tokio::select! {
+                solved = tasks.solve(&request, trace, client, progress) => solved_answer(solved, shows_prelude),
+                // A cancelled client expects no answer, and a sender that is dropped without a message
+                // does not cancel.
+                Ok(()) = cancelled => {
+                    data_answer(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
+                }
+            };
+            reporter.ended(&answer);
         }))
     }
 }
@@ -270,7 +256,5 @@ fn data_answer(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
             CallSummary { result_bytes: Some(bytes), ..CallSummary::default() }
         }
     };
-    let content = Content::Text(answer.to_string().into());
-    let (is_error, structured) = (reason.is_some(), Some(answer));
-    ToolAnswer { is_error, structured, summary, ..ToolAnswer::new(content) }
+    ToolAnswer { summary, ..ToolAnswer::data(answer, reason.is_some()) }
 }

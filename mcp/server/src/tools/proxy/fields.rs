@@ -100,7 +100,8 @@ const FIELDS: &[Field] = &[
 #[derive(Debug)]
 pub(super) struct CallFields {
     pub(super) act: ProxyAction,
-    op: &'static str,
+    /// The operation on a spilled result.
+    pub(super) op: &'static str,
     values: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -141,11 +142,6 @@ impl CallFields {
             Some(field) => Err(format!("`{}` is missing; {}", field.name, takes(act))),
             None => Ok(CallFields { act, op, values }),
         }
-    }
-
-    /// The operation on a spilled result.
-    pub(super) fn op(&self) -> &'static str {
-        self.op
     }
 
     /// The JSON text of a field.

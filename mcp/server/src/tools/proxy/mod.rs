@@ -112,12 +112,7 @@ impl Tool for ProxyDispatch {
             title: "Call tools of other servers".into(),
             description,
             input_schema: fields::schema(),
-            annotations: ToolAnnotations {
-                read_only_hint: facts.read_only,
-                destructive_hint: !facts.read_only,
-                idempotent_hint: false,
-                open_world_hint: true,
-            },
+            annotations: ToolAnnotations::of_calls(facts.read_only),
             output_schema: None,
         }
     }

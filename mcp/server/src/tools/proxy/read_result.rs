@@ -25,7 +25,7 @@ pub(super) async fn read_result(
     let spilled = results.find(caller, &name).ok_or_else(|| {
         format!("there is no kept result {name:?}: it is the `resultFile` of a call, and goes when newer ones need its room")
     })?;
-    let op = given.op();
+    let op = given.op;
     let most = match given.number("maxBytes") {
         None if op != "read" => USUAL_BYTES,
         None | Some(0) => MOST_BYTES,

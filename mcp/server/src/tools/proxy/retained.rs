@@ -5,7 +5,7 @@ use crate::tools::{CallContext, CallOwner, SessionTag};
 use ptc_base::spill::{Spilled, names_in};
 use ptc_base::sync::Locked;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The retained results of all clients. A result is removed with its client session, after `most_age`
@@ -47,14 +47,14 @@ impl ClientResults {
 
     /// Retains a result for a client, in which these answers may be.
     pub(super) fn retain(&self, caller: Caller, spilled: Arc<Spilled>, answers: Answers) {
-        self.lock().push(ClientResult { caller, spilled, answers, used: Instant::now() });
+        self.results.locked().push(ClientResult { caller, spilled, answers, used: Instant::now() });
         self.sweep();
     }
 
     /// Finds the client's result by its path or file name. Opens no file.
     pub(super) fn find(&self, caller: Caller, name: &str) -> Option<Arc<Spilled>> {
         self.sweep();
-        let mut retained = self.lock();
+        let mut retained = self.results.locked();
         let found = retained
             .iter_mut()
             .find(|result| result.caller.owner == caller.owner && result.spilled.is_named(name))?;
@@ -69,7 +69,7 @@ impl ClientResults {
 
     /// The answers that may be in the client's result of this path or file name; `None`: it has none.
     pub(super) fn answers_in(&self, caller: Caller, name: &str) -> Option<Answers> {
-        let retained = self.lock();
+        let retained = self.results.locked();
         let mut named = retained
             .iter()
             .filter(|result| result.caller.owner == caller.owner && result.spilled.is_named(name));
@@ -83,16 +83,12 @@ impl ClientResults {
 
     /// Removes the results of a client session.
     pub(super) fn end(&self, session: SessionTag) {
-        self.lock().retain(|result| result.caller.session != session);
+        self.results.locked().retain(|result| result.caller.session != session);
     }
 
     /// Removes expired results, and those that the store has removed.
     pub(super) fn sweep(&self) {
         let is_over = |result: &ClientResult| self.most_age.is_some_and(|most| result.used.elapsed() >= most);
-        self.lock().retain(|result| !result.spilled.is_gone() && !is_over(result));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<ClientResult>> {
-        self.results.locked()
+        self.results.locked().retain(|result| !result.spilled.is_gone() && !is_over(result));
     }
 }

@@ -50,12 +50,14 @@ const ANSWERS: &[u8] = b"answers ";
 
 /// The changes of a stored session.
 pub(super) struct SessionLog {
-    runs: DurableRuns,
+    /// Where it is stored.
+    pub(super) runs: DurableRuns,
     id: String,
     state: Mutex<LogState>,
     /// Held while changes are read or written, so that they stay in order.
     order: tokio::sync::Mutex<()>,
-    turns: Arc<LogLocks>,
+    /// The turns in the session.
+    pub(super) turns: Arc<LogLocks>,
     /// The session is stored: until then it is in the memory of this process alone.
     is_begun: AtomicBool,
 }
@@ -119,16 +121,6 @@ impl SessionLog {
             turns: Arc::default(),
             is_begun: AtomicBool::new(is_behind),
         }
-    }
-
-    /// Where it is stored.
-    pub(super) fn runs(&self) -> &DurableRuns {
-        &self.runs
-    }
-
-    /// The turns in the session.
-    pub(super) fn turns(&self) -> &Arc<LogLocks> {
-        &self.turns
     }
 
     /// The session is stored from now on.
@@ -292,12 +284,12 @@ async fn apply(
     match (change.strip_prefix(FORGET), change.strip_prefix(ANSWERS)) {
         (Some(forget), _) => forget_again(session, forget).await,
         (None, Some(answers)) => {
-            session.session().add_answers(serde_json::from_slice(answers).map_err(unavailable)?);
+            session.session.add_answers(serde_json::from_slice(answers).map_err(unavailable)?);
             Ok(())
         }
         (None, None) => {
             let recording = Recording::from_lines(key, change).map_err(unavailable)?;
-            runtime.restore(session.session(), recording).await.map_err(unavailable).map(drop)
+            runtime.restore(&session.session, recording).await.map_err(unavailable).map(drop)
         }
     }
 }
@@ -306,7 +298,7 @@ async fn forget_again(session: &OpenSession, text: &[u8]) -> Result<(), SessionF
     let StoredForget { bindings, history, prints, calls } =
         serde_json::from_slice(text).map_err(unavailable)?;
     let bindings = bindings.map_or(Bindings::All, Bindings::Named);
-    let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+    let permit = session.session.acquire().map_err(|SessionBusy| SessionFault::busy(&session.id))?;
     let (done, is_done) = oneshot::channel();
     permit.forget(Forget { bindings, history, prints, calls }, move |_| {
         let _ = done.send(());
@@ -330,7 +322,7 @@ impl OpenSession {
     /// has seen more than the answers of its programs.
     pub(super) fn add_answers(&self) {
         let Some(log) = self.log() else { return };
-        let answers = self.session().answers();
+        let answers = self.session.answers();
         let mut state = log.state.locked();
         if !answers.is_empty() && state.answers != answers {
             // Plain data.

@@ -92,10 +92,10 @@ impl SessionTable {
         for (owner, session) in self.every() {
             if session.is_begun()
                 && is_looked_at(&session)
-                && matches!(stored_session(runs, session.id()).await, Ok(None))
+                && matches!(stored_session(runs, &session.id).await, Ok(None))
             {
                 // It may have been closed here meanwhile.
-                let _ = self.close(owner, session.id(), SessionEnd::Closed);
+                let _ = self.close(owner, &session.id, SessionEnd::Closed);
             }
         }
     }
@@ -123,7 +123,7 @@ async fn follow(table: &Weak<SessionTable>, runs: &DurableRuns, mut received: br
             Ok(Some(text)) if *text == *MESSAGES_LOST => table.drop_ended(runs, |_| true).await,
             Ok(Some(text)) => {
                 if let Some(ended) = text.strip_prefix(ENDED) {
-                    let is_it = |session: &OpenSession| sha256_hex(session.id().as_bytes()) == ended;
+                    let is_it = |session: &OpenSession| sha256_hex(session.id.as_bytes()) == ended;
                     table.drop_ended(runs, is_it).await;
                 }
             }
@@ -132,7 +132,7 @@ async fn follow(table: &Weak<SessionTable>, runs: &DurableRuns, mut received: br
                 // Makes a lost connection again.
                 let _ = runs.messages().await;
                 let has_program =
-                    |session: &OpenSession| session.log().is_some_and(|log| log.turns().has_program());
+                    |session: &OpenSession| session.log().is_some_and(|log| log.turns.has_program());
                 table.drop_ended(runs, has_program).await;
             }
             Err(broadcast::error::RecvError::Lagged(_)) => table.drop_ended(runs, |_| true).await,

@@ -87,14 +87,14 @@ impl SessionEval {
         let table = self.table.clone();
         match table.find(owner, id) {
             Ok(session) if session.log().is_none() => {
-                let start = match (session.session().acquire(), session.session().acquire_after_cancel()) {
+                let start = match (session.session.acquire(), session.session.acquire_after_cancel()) {
                     (Ok(permit), _) => EvalStart::Now((session, permit, None)),
                     // A client may send the next program right after it cancels one, so the call waits for the
                     // cancelled program's end.
                     (Err(SessionBusy), Some(later)) => {
                         EvalStart::Later(Box::pin(async move { Ok((session, later.await, None)) }))
                     }
-                    (Err(SessionBusy), None) => return Err(SessionFault::busy(session.id())),
+                    (Err(SessionBusy), None) => return Err(SessionFault::busy(&session.id)),
                 };
                 Ok(Box::new(move || Ok(start)))
             }
@@ -124,7 +124,7 @@ fn start_stored(table: Arc<SessionTable>, owner: CallOwner, id: String) -> Resul
 
 /// A session with the turn in it, and with the permit for a program.
 fn permitted(session: Arc<OpenSession>, turn: Option<LogLock>) -> Result<Permitted, SessionFault> {
-    let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+    let permit = session.session.acquire().map_err(|SessionBusy| SessionFault::busy(&session.id))?;
     Ok((session, permit, turn))
 }
 
@@ -200,7 +200,7 @@ impl Tool for SessionEval {
             });
             let logged = call.logs_turns.then(|| PendingLogEntry {
                 program: program.clone(),
-                attempt: session.session().contents(|contents| contents.attempts) + 1,
+                attempt: session.session.contents(|contents| contents.attempts) + 1,
             });
             let turn = turn.map(|turn| (turn, Arc::new(RunJournal::collecting())));
             let journal = turn.as_ref().map(|(_, journal)| journal.clone());
@@ -313,13 +313,13 @@ impl PendingLogEntry {
     fn ended(self, session: &OpenSession, outcome: &Outcome) -> SessionEntry {
         let PendingLogEntry { program, attempt } = self;
         let committed = outcome.result.is_ok();
-        let (turn, changed) = session.session().contents(|contents| {
+        let (turn, changed) = session.session.contents(|contents| {
             let changed = contents.changed.iter().filter(|_| committed).filter_map(|name| {
                 Some((name.to_string(), contents.bindings.get(name)?.preview.to_string()))
             });
             (contents.turn, changed.collect())
         });
-        let (session_id, limits_hit) = (session.id().to_owned(), limits_hit(outcome));
+        let (session_id, limits_hit) = (session.id.clone(), limits_hit(outcome));
         SessionEntry { session_id, turn, attempt, committed, program, changed, limits_hit }
     }
 }
@@ -363,7 +363,7 @@ fn decorate<'r>(
 ) -> ToolAnswer<'r> {
     let ToolAnswer { is_error, content, structured, log, summary } = answer;
     let calls = outcome.call_totals.count();
-    let (line, memory, notices) = session.session().contents(|contents| {
+    let (line, memory, notices) = session.session.contents(|contents| {
         let mut items = Vec::new();
         if is_error {
             items.push("rolled back".to_owned());

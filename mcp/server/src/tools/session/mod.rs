@@ -31,7 +31,7 @@ pub use table::{SessionQuotas, SessionTable};
 pub(crate) use view::SessionFacts;
 
 use super::{Tool, ToolAnswer};
-use crate::answer::{CallSummary, Content};
+use crate::answer::{CallSummary, refusal_data};
 use fault::{SessionFault, SessionReason};
 use serde_json::{Map, Value};
 use simple::{BoundTool, SimpleTool};
@@ -77,23 +77,21 @@ fn ok<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
 
 /// An answer that no profile shortens: data, repeated as text.
 fn data_answer(answer: Map<String, Value>) -> ToolAnswer<'static> {
-    let is_error = answer.get("status").is_some_and(|status| status == "error");
-    let structured = Value::from(answer);
-    let content = Content::Text(structured.to_string().into());
-    ToolAnswer { is_error, structured: Some(structured), ..ToolAnswer::new(content) }
+    ToolAnswer::data(answer.into(), false)
+}
+
+/// The answer to a call, which may have failed.
+fn result_answer(answer: Result<Map<String, Value>, SessionFault>) -> ToolAnswer<'static> {
+    answer.map_or_else(|fault| refused(&fault), data_answer)
 }
 
 /// The answer to a call that failed.
 fn refused(fault: &SessionFault) -> ToolAnswer<'static> {
-    let mut map = Map::new();
-    map.insert("status".into(), "error".into());
-    map.insert("reason".into(), fault.reason.name().into());
-    map.insert("message".into(), fault.message.as_str().into());
-    map.insert("feedback".into(), fault.message.as_str().into());
+    let mut data = refusal_data(fault.reason.name(), &fault.message);
     if fault.reason == SessionReason::Busy
         && let Some(id) = &fault.session_id
     {
-        map.insert("session_id".into(), id.as_str().into());
+        data["session_id"] = id.as_str().into();
     }
-    ToolAnswer { summary: CallSummary::failed(fault.reason.name()), ..data_answer(map) }
+    ToolAnswer { summary: CallSummary::failed(fault.reason.name()), ..ToolAnswer::data(data, true) }
 }

@@ -7,7 +7,7 @@ use super::fault::SessionFault;
 use super::preludes::RequestedPreludes;
 use super::table::{Closed, OpenSession, SessionTable, Unreported};
 use super::turn::LogLock;
-use super::{SESSION_ID, data_answer, ok, refused, view};
+use super::{SESSION_ID, data_answer, ok, refused, result_answer, view};
 use crate::protocol::params::Params;
 use crate::redact;
 use crate::tools::job::{Cancel, Job, Reporter};
@@ -235,34 +235,28 @@ impl BoundTool {
     /// A job that answers once the sessions are as they were stored.
     fn reopened(&self, owner: CallOwner, fields: Fields) -> Job {
         let tool = BoundTool { tool: self.tool, table: self.table.clone() };
-        Job::new(0, move |mut reporter| -> Cancel {
-            reporter.begun();
-            tasks::spawn(TaskOwner::Run, async move {
-                let opened = match (tool.tool, fields.session_id()) {
-                    (SimpleTool::List, _) => {
-                        let listed = tool.list_stored(owner, &fields).await;
-                        return reporter.ended(&listed.map_or_else(|fault| refused(&fault), data_answer));
-                    }
-                    (SimpleTool::Close, Ok(id)) => {
-                        let closed = tool.table.close_everywhere(owner, id).await;
-                        let answer = closed.and_then(|Closed| closed_answer(&fields));
-                        return reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
-                    }
-                    (SimpleTool::Forget, Ok(id)) => match tool.table.take_turn(owner, id).await {
-                        Ok(with_turn) => return tool.forget_stored(owner, with_turn, &fields, reporter),
-                        Err(fault) => Err(fault),
-                    },
-                    (_, Ok(id)) => tool.table.reopen(owner, id).await.map(drop),
-                    (_, Err(fault)) => Err(fault),
-                };
-                match opened.and_then(|()| tool.answer(owner, &fields)) {
-                    Ok(SimpleAnswer::Now(answer)) => reporter.ended(&data_answer(answer)),
-                    Ok(SimpleAnswer::Later(job)) => drop((job.start)(reporter)),
-                    Err(fault) => reporter.ended(&refused(&fault)),
+        Job::task(async move |reporter, _| {
+            let opened = match (tool.tool, fields.session_id()) {
+                (SimpleTool::List, _) => {
+                    let sessions = tool.table.list(owner).await;
+                    return reporter.ended(&result_answer(sessions.and_then(|all| listed(&fields, all))));
                 }
-            });
-            // It ends soon.
-            Box::new(|| {})
+                (SimpleTool::Close, Ok(id)) => {
+                    let closed = tool.table.close_everywhere(owner, id).await;
+                    return reporter.ended(&result_answer(closed.and_then(|Closed| closed_answer(&fields))));
+                }
+                (SimpleTool::Forget, Ok(id)) => match tool.table.take_turn(owner, id).await {
+                    Ok(with_turn) => return tool.forget_stored(owner, with_turn, &fields, reporter),
+                    Err(fault) => Err(fault),
+                },
+                (_, Ok(id)) => tool.table.reopen(owner, id).await.map(drop),
+                (_, Err(fault)) => Err(fault),
+            };
+            match opened.and_then(|()| tool.answer(owner, &fields)) {
+                Ok(SimpleAnswer::Now(answer)) => reporter.ended(&data_answer(answer)),
+                Ok(SimpleAnswer::Later(job)) => drop((job.start)(reporter)),
+                Err(fault) => reporter.ended(&refused(&fault)),
+            }
         })
     }
 }
@@ -282,31 +276,23 @@ impl BoundTool {
         if !compiles && !is_stored {
             return start(&StopFlag::default()).map(|started| SimpleAnswer::Now(answer(started)));
         }
-        Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
-            reporter.begun();
-            let (cancel, mut cancelled) = oneshot::channel::<()>();
-            tasks::spawn(TaskOwner::Run, async move {
-                let started = tokio::select! {
-                    started = tasks::blocking_in_turn(TaskOwner::Run, &COMPILATIONS, start) => started,
-                    // A sender that is dropped without a message means that the job has ended.
-                    Ok(()) = &mut cancelled => None,
-                };
-                let mut started = started.unwrap_or_else(|| Err(SessionFault::arguments(NOT_STARTED)));
-                if let Ok(session) = &started
-                    && let Err(fault) = stores.store_start(owner, session.session()).await
-                {
-                    started = Err(fault);
-                }
-                // What a client has cancelled it does not close.
-                if cancelled.try_recv().is_ok() {
-                    started = Err(SessionFault::arguments(NOT_STARTED));
-                }
-                let answer = started.map(answer);
-                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
-            });
-            Box::new(move || {
-                let _ = cancel.send(());
-            })
+        Ok(SimpleAnswer::Later(Job::task(async move |reporter, mut cancelled| {
+            let started = tokio::select! {
+                started = tasks::blocking_in_turn(TaskOwner::Run, &COMPILATIONS, start) => started,
+                // A sender that is dropped without a message means that the job has ended.
+                Ok(()) = &mut cancelled => None,
+            };
+            let mut started = started.unwrap_or_else(|| Err(SessionFault::arguments(NOT_STARTED)));
+            if let Ok(session) = &started
+                && let Err(fault) = stores.store_start(owner, &session.session).await
+            {
+                started = Err(fault);
+            }
+            // What a client has cancelled it does not close.
+            if cancelled.try_recv().is_ok() {
+                started = Err(SessionFault::arguments(NOT_STARTED));
+            }
+            reporter.ended(&result_answer(started.map(answer)));
         })))
     }
 
@@ -317,21 +303,13 @@ impl BoundTool {
         }
         let session = self.table.find(owner, fields.session_id()?)?;
         session.touch();
-        let references = session.preludes().references.clone().unwrap_or_else(|| json!([]));
-        Ok(ok([("session_id", session.id().into()), ("prelude_refs", references)]))
+        let references = session.preludes.references.clone().unwrap_or_else(|| json!([]));
+        Ok(ok([("session_id", session.id.as_str().into()), ("prelude_refs", references)]))
     }
 
     fn list(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let sessions = self.table.all(owner);
         listed(fields, sessions.iter().map(|session| view::summary(session)).collect())
-    }
-
-    async fn list_stored(
-        &self,
-        owner: CallOwner,
-        fields: &Fields,
-    ) -> Result<Map<String, Value>, SessionFault> {
-        listed(fields, self.table.list(owner).await?)
     }
 
     fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
@@ -342,20 +320,15 @@ impl BoundTool {
             return Ok(SimpleAnswer::Now(view::inspect(&session, view)));
         }
         // They have the messages of servers.
-        session.session().show_answers();
+        session.session.show_answers();
         session.add_answers();
         if session.is_stored() {
             return Ok(SimpleAnswer::Now(view::inspect(&session, view)));
         }
         // What the model sees counts, whatever becomes of this process.
-        Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
-            reporter.begun();
-            tasks::spawn(TaskOwner::Run, async move {
-                let stored = session.store().await;
-                let answer = stored.map(|()| view::inspect(&session, view));
-                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
-            });
-            Box::new(|| {})
+        Ok(SimpleAnswer::Later(Job::task(async move |reporter, _| {
+            let stored = session.store().await;
+            reporter.ended(&result_answer(stored.map(|()| view::inspect(&session, view))));
         })))
     }
 
@@ -363,7 +336,7 @@ impl BoundTool {
     fn forget(&self, owner: CallOwner, fields: &Fields) -> Result<Job, SessionFault> {
         let session = self.table.find(owner, fields.session_id()?)?;
         let forget = Forgotten::read(fields)?;
-        let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+        let permit = session.session.acquire().map_err(|SessionBusy| SessionFault::busy(&session.id))?;
         let tool = BoundTool { tool: self.tool, table: self.table.clone() };
         Ok(Job::new(0, move |reporter| -> Cancel {
             tool.forget_with(owner, (session, permit, None), forget, reporter);
@@ -379,7 +352,7 @@ impl BoundTool {
         fields: &Fields,
         reporter: Box<dyn Reporter>,
     ) {
-        let permit = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()));
+        let permit = session.session.acquire().map_err(|SessionBusy| SessionFault::busy(&session.id));
         match permit.and_then(|permit| Ok((permit, Forgotten::read(fields)?))) {
             Ok((permit, forget)) => self.forget_with(owner, (session, permit, turn), forget, reporter),
             Err(fault) => reporter.ended(&refused(&fault)),
@@ -411,8 +384,7 @@ impl BoundTool {
             if stored.is_err() {
                 table.drop_from_memory(owner, &session);
             }
-            let answer = stored.map(|()| view::forgotten(&session, gone, cleared));
-            reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
+            reporter.ended(&result_answer(stored.map(|()| view::forgotten(&session, gone, cleared))));
         });
     }
 

@@ -184,23 +184,23 @@ impl SessionTable {
         let stored = StoredSession {
             owner: owner.0,
             servers: self.servers(),
-            title: session.title().map(str::to_owned),
-            created_ms: session.created().as_millisecond(),
-            expires_ms: session.expires().as_millisecond(),
+            title: session.title.clone(),
+            created_ms: session.created.as_millisecond(),
+            expires_ms: session.expires.as_millisecond(),
             ended_ms: None,
-            preludes: session.preludes().references.clone(),
-            limits: limits_by_name(session.session().limits()),
+            preludes: session.preludes.references.clone(),
+            limits: limits_by_name(session.session.limits()),
         };
         let text = serde_json::to_vec(&stored).map_err(unavailable)?;
-        if log.runs().is_shared() {
-            let mut others = all_stored(log.runs()).await.map_err(unavailable)?;
+        if log.runs.is_shared() {
+            let mut others = all_stored(&log.runs).await.map_err(unavailable)?;
             others.retain(|(_, other)| self.may_use(owner, other) && !other.is_over());
             let others = others.into_iter().map(|(id, _)| id).collect();
-            let most = self.quotas().quota().most_of_owner;
-            let start = (owner, session.id(), session.expires().as_millisecond());
-            counted::start(log.runs(), start, &others, most).await?;
+            let most = self.quotas.quota().most_of_owner;
+            let start = (owner, &*session.id, session.expires.as_millisecond());
+            counted::start(&log.runs, start, &others, most).await?;
         }
-        let added = log.runs().add_note(&key_of(session.id()), text).await;
+        let added = log.runs.add_note(&key_of(&session.id), text).await;
         // It may be stored all the same.
         added.inspect_err(|_| log.remove()).map_err(unavailable)?;
         log.set_begun();
@@ -239,11 +239,11 @@ impl SessionTable {
 
     async fn catch_up(&self, session: &OpenSession) -> Result<(), SessionFault> {
         let Some(log) = session.log().filter(|log| !log.is_current()) else { return Ok(()) };
-        if log.runs().is_shared() && stored_session(log.runs(), session.id()).await?.is_none() {
+        if log.runs.is_shared() && stored_session(&log.runs, &session.id).await?.is_none() {
             // Another process has closed it.
             return Err(closed());
         }
-        log.catch_up(self.runtime(), session).await
+        log.catch_up(&self.runtime, session).await
     }
 
     /// Takes a session to the state in which all processes have left it. One with a program under way stays in the state
@@ -293,7 +293,7 @@ impl SessionTable {
 
     /// The servers that programs of this table may use; `None`: all.
     fn servers(&self) -> Option<Vec<String>> {
-        let servers = self.runtime().broker().catalog().shown_names()?;
+        let servers = self.runtime.broker().catalog().shown_names()?;
         Some(servers.iter().map(str::to_owned).collect())
     }
 
@@ -312,7 +312,7 @@ impl SessionTable {
         let Some(StoredSession { title, created_ms, expires_ms, preludes, limits, .. }) = stored else {
             return Ok(None);
         };
-        let limits = limits_named(&limits, self.limits());
+        let limits = limits_named(&limits, self.limits);
         let [created, expires] =
             [created_ms, expires_ms].map(|ms| Timestamp::from_millisecond(ms).unwrap_or_default());
         let preludes = RequestedPreludes::again(preludes.as_ref())?;
@@ -327,8 +327,7 @@ impl SessionTable {
     /// have stored them, so no table knows of them all.
     pub(super) fn sweep(table: &Arc<SessionTable>) {
         let Some(runs) = table.durable().cloned() else { return };
-        let (table, pause) =
-            (Arc::downgrade(table), table.quotas().ttl().clamp(SHORTEST_SWEEP, LONGEST_SWEEP));
+        let (table, pause) = (Arc::downgrade(table), table.quotas.ttl().clamp(SHORTEST_SWEEP, LONGEST_SWEEP));
         tasks::spawn(TaskOwner::Process, async move {
             while table.strong_count() > 0 {
                 // Without an answer of the store, the next turn does it.

@@ -18,7 +18,6 @@ use ptc_calls::limit_table;
 use ptc_calls::limits::Limits;
 use ptc_engine::Runtime;
 use ptc_engine::session::{Session, SessionEnd, SessionLimits};
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -65,9 +64,12 @@ impl SessionQuotas {
 
 /// The open sessions of a server.
 pub struct SessionTable {
-    runtime: Arc<Runtime>,
-    quotas: SessionQuotas,
-    limits: SessionLimits,
+    /// What runs the programs.
+    pub(super) runtime: Arc<Runtime>,
+    /// How many sessions there may be, and how long.
+    pub(super) quotas: SessionQuotas,
+    /// Limits of new sessions.
+    pub(super) limits: SessionLimits,
     /// Limits of each program.
     pub(super) programs: Limits,
     /// The source of preludes for sessions.
@@ -79,15 +81,15 @@ pub struct SessionTable {
 
 /// An open session with its dates.
 pub(super) struct OpenSession {
-    id: String,
-    title: Option<String>,
-    session: Session,
-    preludes: FrozenPreludes,
+    pub(super) id: String,
+    pub(super) title: Option<String>,
+    pub(super) session: Session,
+    pub(super) preludes: FrozenPreludes,
     /// Its changes in the state of the server.
     log: Option<SessionLog>,
-    quotas: SessionQuotas,
-    created: Timestamp,
-    expires: Timestamp,
+    pub(super) quotas: SessionQuotas,
+    pub(super) created: Timestamp,
+    pub(super) expires: Timestamp,
     used: Mutex<(Timestamp, Instant)>,
 }
 
@@ -95,16 +97,11 @@ pub(super) struct OpenSession {
 pub(super) struct Unreported {
     table: Arc<SessionTable>,
     owner: CallOwner,
-    session: Arc<OpenSession>,
+    pub(super) session: Arc<OpenSession>,
     is_reported: bool,
 }
 
 impl Unreported {
-    /// The session.
-    pub(super) fn session(&self) -> &OpenSession {
-        &self.session
-    }
-
     /// The session, which stays open.
     pub(super) fn report(mut self) -> Arc<OpenSession> {
         self.is_reported = true;
@@ -121,12 +118,6 @@ impl Drop for Unreported {
             // It may have expired meanwhile.
             let _ = self.table.close(self.owner, &self.session.id, SessionEnd::Closed);
         }
-    }
-}
-
-impl fmt::Debug for SessionTable {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SessionTable").field("quotas", &self.quotas).finish_non_exhaustive()
     }
 }
 
@@ -158,16 +149,6 @@ impl SessionTable {
         SessionTable::sweep(&table);
         SessionTable::follow_ends(&table);
         table
-    }
-
-    /// How many sessions there may be, and how long.
-    pub(super) fn quotas(&self) -> &SessionQuotas {
-        &self.quotas
-    }
-
-    /// What runs the programs.
-    pub(super) fn runtime(&self) -> &Runtime {
-        &self.runtime
     }
 
     /// Where sessions are stored.
@@ -309,11 +290,6 @@ impl SessionTable {
         self.all(owner).iter().map(|session| SessionFacts::new(session)).collect()
     }
 
-    /// Limits of new sessions.
-    pub(super) fn limits(&self) -> SessionLimits {
-        self.limits
-    }
-
     /// Remembers that a session was closed that this process does not have in memory.
     pub(super) fn remember_closed(&self, owner: CallOwner, id: &str) {
         self.open.remember_removed(owner, id);
@@ -354,36 +330,8 @@ impl Owned for Arc<OpenSession> {
 }
 
 impl OpenSession {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub(super) fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    pub(super) fn preludes(&self) -> &FrozenPreludes {
-        &self.preludes
-    }
-
     pub(super) fn log(&self) -> Option<&SessionLog> {
         self.log.as_ref()
-    }
-
-    pub(super) fn session(&self) -> &Session {
-        &self.session
-    }
-
-    pub(super) fn quotas(&self) -> &SessionQuotas {
-        &self.quotas
-    }
-
-    pub(super) fn created(&self) -> Timestamp {
-        self.created
-    }
-
-    pub(super) fn expires(&self) -> Timestamp {
-        self.expires
     }
 
     /// The time of the last use.

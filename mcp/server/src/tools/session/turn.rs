@@ -74,7 +74,7 @@ impl LogLocks {
 impl OpenSession {
     /// The turn, if it is free now and the session is stored.
     pub(super) fn try_turn(&self) -> Option<LogLock> {
-        self.log()?.turns().take().ok()
+        self.log()?.turns.take().ok()
     }
 
     /// The turn; `None` if the session is not stored. It waits for what ends soon, and for a program that was cancelled,
@@ -86,11 +86,11 @@ impl OpenSession {
         let Some(log) = self.log() else { return Ok(None) };
         loop {
             // Registered before the check, so that no notification is missed.
-            let changed = log.turns().changed.notified();
-            match log.turns().take() {
+            let changed = log.turns.changed.notified();
+            match log.turns.take() {
                 Ok(turn) => return Ok(Some(turn)),
-                Err(LogLockState::Program) if self.session().acquire_after_cancel().is_none() => {
-                    return Err(SessionFault::busy(self.id()));
+                Err(LogLockState::Program) if self.session.acquire_after_cancel().is_none() => {
+                    return Err(SessionFault::busy(&self.id));
                 }
                 Err(_) => {}
             }

@@ -20,12 +20,12 @@ const LARGEST: usize = 10;
 /// The answer of `lisp_session_start`.
 pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
     let mut started = ok([
-        ("session_id", session.id().into()),
-        ("expires_at", session.expires().to_string().into()),
-        ("mode", if session.preludes().may_write { "write_capable" } else { "read_only" }.into()),
+        ("session_id", session.id.as_str().into()),
+        ("expires_at", session.expires.to_string().into()),
+        ("mode", if session.preludes.may_write { "write_capable" } else { "read_only" }.into()),
         ("limits", limits(session)),
     ]);
-    let preludes = session.preludes();
+    let preludes = &session.preludes;
     for (key, value) in [("prelude_refs", &preludes.references), ("preludes", &preludes.namespaces)] {
         if let Some(value) = value {
             started.insert(key.to_owned(), value.clone());
@@ -38,7 +38,7 @@ pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
 }
 
 fn limits(session: &OpenSession) -> Value {
-    let kept = session.session().limits();
+    let kept = session.session.limits();
     json!({
         "max_memory_bytes": kept.memory_bytes,
         "max_binding_bytes": kept.binding_bytes,
@@ -50,21 +50,21 @@ fn limits(session: &OpenSession) -> Value {
         "max_tool_call_bytes": kept.call_bytes,
         "max_upstream_call_entries": kept.call_entries,
         "max_upstream_call_bytes": kept.call_bytes,
-        "max_idle_ms": session.quotas().idle_ms,
+        "max_idle_ms": session.quotas.idle_ms,
     })
 }
 
 /// The entry of a session in a list.
 pub(super) fn summary(session: &OpenSession) -> Map<String, Value> {
-    let (turn, usage) = session.session().contents(|contents| (contents.turn, contents.usage()));
-    let status = if session.session().is_busy() { "running" } else { "idle" };
+    let (turn, usage) = session.session.contents(|contents| (contents.turn, contents.usage()));
+    let status = if session.session.is_busy() { "running" } else { "idle" };
     let summary = json!({
-        "session_id": session.id(),
-        "title": session.title(),
+        "session_id": session.id,
+        "title": session.title,
         "turn": turn,
-        "created_at": session.created().to_string(),
+        "created_at": session.created.to_string(),
         "updated_at": session.used().0.to_string(),
-        "expires_at": session.expires().to_string(),
+        "expires_at": session.expires.to_string(),
         "eval_status": status,
         "memory_bytes": usage.memory_bytes,
         "binding_count": usage.bindings,
@@ -92,18 +92,18 @@ pub(crate) struct SessionFacts {
 
 impl SessionFacts {
     pub(super) fn new(session: &OpenSession) -> SessionFacts {
-        let (turn, usage, held) = session.session().contents(|contents| {
+        let (turn, usage, held) = session.session.contents(|contents| {
             let names = if contents.bindings.is_empty() { String::new() } else { memory(contents) };
             (contents.turn, contents.usage(), names)
         });
         SessionFacts {
-            id: session.id().to_owned(),
-            title: session.title().map(str::to_owned),
+            id: session.id.clone(),
+            title: session.title.clone(),
             turn,
-            created: session.created().to_string(),
+            created: session.created.to_string(),
             used: session.used().0.to_string(),
-            expires: session.expires().to_string(),
-            is_busy: session.session().is_busy(),
+            expires: session.expires.to_string(),
+            is_busy: session.session.is_busy(),
             memory_bytes: usage.memory_bytes,
             names: usage.bindings,
             held,
@@ -114,11 +114,11 @@ impl SessionFacts {
 /// The answer of `lisp_session_inspect`.
 pub(super) fn inspect(session: &OpenSession, view: &'static str) -> Map<String, Value> {
     let mut shown = ok([
-        ("session_id", session.id().into()),
+        ("session_id", session.id.as_str().into()),
         ("view", view.into()),
         ("session", summary(session).into()),
     ]);
-    session.session().contents(|contents| {
+    session.session.contents(|contents| {
         let mut put = |key: &str, value: Value| {
             shown.insert(key.to_owned(), value);
         };
@@ -159,9 +159,9 @@ pub(super) fn forgotten(
     gone: Vec<String>,
     cleared: Vec<String>,
 ) -> Map<String, Value> {
-    session.session().contents(|contents| {
+    session.session.contents(|contents| {
         ok([
-            ("session_id", session.id().into()),
+            ("session_id", session.id.as_str().into()),
             ("removed_bindings", gone.into()),
             ("cleared", cleared.into()),
             ("stored_keys", contents.bindings.keys().cloned().collect()),

@@ -22,13 +22,9 @@ struct Attempts {
 }
 
 impl Access {
-    fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
-        self.failures.locked()
-    }
-
     /// Refuses a request: for this reason, or because its address is blocked.
     pub(super) fn refused_or<T>(&self, from: IpAddr, refused: AccessDenied) -> Result<T, AccessDenied> {
-        let wait = if self.counts_failures { self.failures().refused(from) } else { None };
+        let wait = if self.counts_failures { self.failures.locked().refused(from) } else { None };
         Err(wait.map_or(refused, AccessDenied::TooMany))
     }
 
@@ -40,7 +36,7 @@ impl Access {
         let now = Instant::now();
         let [window, block] =
             [self.limits.auth_window_ms, self.limits.auth_block_ms].map(Duration::from_millis);
-        let mut failures = self.failures();
+        let mut failures = self.failures.locked();
         if failures.addresses.len() >= MOST_ADDRESSES && !failures.addresses.contains_key(&from) {
             failures.addresses.retain(|_, attempts| attempts.matters(now, window));
             if failures.addresses.len() >= MOST_ADDRESSES {

@@ -53,13 +53,12 @@ pub(super) enum AccessDenied {
 }
 
 /// Authenticates requests.
-#[derive(Debug)]
 pub struct Access {
     /// `None`: all clients are one owner.
     tokens: Option<RwLock<Vec<KnownToken>>>,
     file: Option<TokenFile>,
     /// Accepts tokens of issuers.
-    oauth: Option<OAuthAccess>,
+    pub(super) oauth: Option<OAuthAccess>,
     anonymous: Arc<TokenHolder>,
     limits: HttpLimits,
     /// Off: wrong tokens are refused without a limit on attempts.
@@ -104,11 +103,6 @@ impl Access {
     #[must_use]
     pub fn with_issuers(self, oauth: OAuthAccess) -> Access {
         Access { oauth: Some(oauth), ..self }
-    }
-
-    /// How tokens of issuers are accepted.
-    pub(super) fn oauth(&self) -> Option<&OAuthAccess> {
-        self.oauth.as_ref()
     }
 
     /// True when clients have different tokens, or a file may name more of them at any time.

@@ -199,7 +199,7 @@ impl HttpServer {
     /// True if this node has what a request needs.
     pub(in crate::server::http) fn has(&self, owner: CallOwner, claim: &Claim) -> bool {
         match claim {
-            Claim::Task(id) => self.handlers.unrestricted().detached().find(owner, id).is_some(),
+            Claim::Task(id) => self.handlers.unrestricted.detached.find(owner, id).is_some(),
             // Also one that is over: this node says so.
             Claim::State(state) => self.parked.is_of_this_node(state),
         }
@@ -210,7 +210,7 @@ impl HttpServer {
         // Without an answer, the next connection is followed by another look.
         let Ok(closed) = nodes.closed_sessions().await else { return };
         for session in self.sessions.every() {
-            if nodes.read_id(session.name()).is_some_and(|signed| closed.contains(&signed.name())) {
+            if nodes.read_id(&session.name).is_some_and(|signed| closed.contains(&signed.name())) {
                 self.sessions.close(&session);
             }
         }
@@ -227,9 +227,9 @@ impl HttpServer {
             SessionUpdate::Message(text) => {
                 let mut frame = Frame::default();
                 let Ok(message) = frame.read(text.as_bytes()) else { return };
-                let handler = self.handlers.unrestricted();
+                let handler = &self.handlers.unrestricted;
                 if let Message::Response { id, answer } = &message {
-                    if !handler.detached().answer(session.owner, *id, *answer) {
+                    if !handler.detached.answer(session.owner, *id, *answer) {
                         session.answered(*id, *answer);
                     }
                     return;

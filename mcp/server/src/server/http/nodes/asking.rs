@@ -127,12 +127,12 @@ impl Nodes {
     /// Lets the node that has what a request needs answer it.
     pub(in crate::server::http) async fn ask(self: &Arc<Nodes>, request: &AskedRequest) -> Asked {
         let Some(mut ask) = self.begin_ask() else {
-            return Asked::Cannot(unavailable("too many requests wait for other nodes; ask again"));
+            return Asked::Cannot(reply::ask_again("too many requests wait for other nodes; ask again"));
         };
         match ask.begin(request).await {
             Ok(Some(Reply::Cannot(why))) => {
                 ask.is_over = true;
-                Asked::Cannot(unavailable(match why {
+                Asked::Cannot(reply::ask_again(match why {
                     Inability::NoToken => {
                         "the node that has the call does not know this token yet; ask again"
                     }
@@ -141,7 +141,7 @@ impl Nodes {
             }
             Ok(Some(first)) => Asked::Answered(ask.response(first).await),
             Ok(None) => Asked::Silence,
-            Err(MessageLost) => Asked::Cannot(unavailable("other nodes cannot be asked; ask again")),
+            Err(MessageLost) => Asked::Cannot(reply::ask_again("other nodes cannot be asked; ask again")),
         }
     }
 }
@@ -157,23 +157,19 @@ pub(in crate::server::http) enum Asked {
 }
 
 /// The answer when it is not known what another node would say.
-fn unavailable(why: &str) -> Response {
-    reply::retry_after(reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, why), reply::SOON)
-}
-
 impl Ask {
     /// What the node says first that has what the request needs.
     async fn begin(&mut self, request: &AskedRequest) -> Result<Option<Reply>, MessageLost> {
         let (nodes, id) = (self.nodes.clone(), self.id);
         // A request that a silent node reads late would use up its state.
-        if request.body.len() > SMALL || matches!(request.claim, Claim::State(_)) {
-            let (owner, claim) = (request.owner, request.claim.clone());
+        if request.sent.body.len() > SMALL || matches!(request.claim, Claim::State(_)) {
+            let (owner, claim) = (request.sent.owner, request.claim.clone());
             nodes.try_send(NodeMessage::Find { id, owner, claim }).await?;
             if self.parts.next(TAKEN_WITHIN).await.is_none() {
                 return Ok(None);
             }
         }
-        nodes.try_send(NodeMessage::Ask { id, request: request.sent() }).await?;
+        nodes.try_send(NodeMessage::Ask { id, request: request.sent.clone() }).await?;
         Ok(self.parts.next(TAKEN_WITHIN).await)
     }
 

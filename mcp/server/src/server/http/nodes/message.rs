@@ -33,7 +33,7 @@ pub(in crate::server::http) enum NodeMessage {
 
 /// A request as it is sent. What it needs is not said: the node that answers reads that from the body, so that the body
 /// cannot be for something else.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::server::http) struct SentRequest {
     pub(super) owner: u64,
     pub(super) headers: Vec<(String, String)>,
@@ -43,10 +43,8 @@ pub(in crate::server::http) struct SentRequest {
 /// A request that another node is to answer.
 #[derive(Clone, Debug)]
 pub(in crate::server::http) struct AskedRequest {
-    pub(in crate::server::http) owner: u64,
     pub(in crate::server::http) claim: Claim,
-    pub(in crate::server::http) headers: Vec<(String, String)>,
-    pub(in crate::server::http) body: String,
+    pub(super) sent: SentRequest,
 }
 
 /// What a request needs that one node has in memory.
@@ -127,12 +125,8 @@ impl AskedRequest {
         body: &[u8],
     ) -> Option<AskedRequest> {
         let body = String::from_utf8(body.to_vec()).ok()?;
-        Some(AskedRequest { owner: owner.0, claim, headers: sent_headers(headers), body })
-    }
-
-    /// The request as it is sent.
-    pub(super) fn sent(&self) -> SentRequest {
-        SentRequest { owner: self.owner, headers: self.headers.clone(), body: self.body.clone() }
+        let sent = SentRequest { owner: owner.0, headers: sent_headers(headers), body };
+        Some(AskedRequest { claim, sent })
     }
 }
 

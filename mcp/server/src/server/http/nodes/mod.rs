@@ -31,7 +31,6 @@ use ring::hmac;
 use sealing::{Dropped, SENDER_BYTES, Seal};
 pub(super) use session_id::SignedSession;
 pub(super) use session_notes::SessionNote;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -78,12 +77,6 @@ struct MessageLost;
 struct NodeKeys {
     sessions: hmac::Key,
     messages: Seal,
-}
-
-impl fmt::Debug for Nodes {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Nodes").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl Nodes {

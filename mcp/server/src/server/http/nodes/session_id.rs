@@ -45,8 +45,8 @@ impl SignedSession {
     pub(in crate::server::http) fn new(owner: CallOwner, state: &ConnectionState) -> Option<SignedSession> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
-        let version = state.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE);
-        let offered = state.offered().unwrap_or_default();
+        let version = state.version.unwrap_or(Version::LATEST_WITH_HANDSHAKE);
+        let offered = state.offered.unwrap_or_default();
         Some(SignedSession { owner, version, offered, begun: now(), nonce })
     }
 

@@ -134,9 +134,9 @@ impl HttpServer {
             self.sessions.close(session);
             return Ok(());
         };
-        let (owner, name) = (session.owner.0, session.name().to_owned());
+        let (owner, name) = (session.owner.0, session.name.to_owned());
         // First, so that no node takes it in again.
-        nodes.set_note(&name, SessionNote::closed(), self.sessions.age()).await?;
+        nodes.set_note(&name, SessionNote::closed(), self.sessions.age).await?;
         self.sessions.close(session);
         nodes.send(NodeMessage::Session { owner, session: name, update: SessionUpdate::Closed }).await;
         Ok(())

@@ -126,7 +126,7 @@ fn inside<'s>(server: &'s HttpServer, headers: &HeaderMap) -> Result<Inside<'s>,
         is_user: visit.is_of_link,
         csrf: visit.csrf.clone(),
     };
-    let sessions = server.handlers.for_holder(&holder).and_then(|handler| handler.sessions().cloned());
+    let sessions = server.handlers.for_holder(&holder).and_then(|handler| handler.sessions.clone());
     Ok(Inside { served, visit, holder, viewer, sessions })
 }
 

@@ -3,7 +3,7 @@
 use ptc_base::sync::Locked;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// Open connections by address. Loopback addresses are not limited: a reverse proxy on this machine opens
 /// connections for all clients.
@@ -23,10 +23,6 @@ impl Addresses {
         Addresses { most, open: Arc::default() }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.open.locked()
-    }
-
     /// Counts a connection as long as the permit is held; `None` when there are too many.
     pub(super) fn enter(&self, address: IpAddr) -> Option<AddressPermit> {
         // An IPv4 address may be written as an IPv6 one.
@@ -34,7 +30,7 @@ impl Addresses {
         if address.is_loopback() {
             return Some(AddressPermit(None));
         }
-        let mut open = self.open();
+        let mut open = self.open.locked();
         let count = open.entry(address).or_default();
         if *count >= self.most {
             return None;
@@ -47,7 +43,7 @@ impl Addresses {
 impl Drop for AddressPermit {
     fn drop(&mut self) {
         let Some((addresses, address)) = &self.0 else { return };
-        let mut open = addresses.open();
+        let mut open = addresses.open.locked();
         if let Some(count) = open.get_mut(address) {
             *count -= 1;
             if *count == 0 {

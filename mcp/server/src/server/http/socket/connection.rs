@@ -5,7 +5,7 @@
 use super::addresses::AddressPermit;
 use super::listen::{Connections, LONGEST_HEAD};
 use super::slow_client::{RequestCounter, RequestGuard, TimedStream};
-use super::wire::{ClientStream, is_disconnected};
+use super::wire::{ClientStream, is_disconnected, tcp};
 use crate::server::gate::Flow;
 use crate::server::http::RequestCount;
 use axum::body::{Body, Bytes};
@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
+use tokio_util::either::Either;
 use tower_service::Service as _;
 
 /// How often to check whether a waiting client has gone, or whether a connection is idle.
@@ -50,12 +51,12 @@ pub(super) async fn run(
     let mut closing = all.closing.subscribe();
     let settings = &all.server.settings;
     let mut wire = match &all.tls {
-        None => ClientStream::Plain(stream),
+        None => Either::Left(stream),
         Some(tls) => {
             // Boxed, as is the future below: a task is as large as the largest of its states.
             let accepting = Box::pin(tls.acceptor().accept(stream));
             match timeout(settings.request_timeout(), accepting).await {
-                Ok(Ok(stream)) => ClientStream::Tls(Box::new(stream)),
+                Ok(Ok(stream)) => Either::Right(Box::new(stream)),
                 Ok(Err(_)) | Err(_) => return,
             }
         }
@@ -67,7 +68,7 @@ pub(super) async fn run(
         tokio::select! {
             // Requests that arrive before the end are answered.
             biased;
-            readable = timeout(wait, wire.tcp().readable()) => match readable {
+            readable = timeout(wait, tcp(&wire).readable()) => match readable {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return,
             },
@@ -104,7 +105,7 @@ async fn serve(
     loop {
         let requests = RequestCounter::default();
         // hyper owns the stream now; the socket stays the same until hyper gives it back.
-        let socket = wire.tcp().as_raw_fd();
+        let socket = tcp(&wire).as_raw_fd();
         let stream = TimedStream::new(wire, unread, requests.clone(), all.server.settings.request_timeout());
         let service = {
             let requests = requests.clone();

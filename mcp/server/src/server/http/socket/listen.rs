@@ -9,7 +9,6 @@ use crate::server::http::access::Access;
 use crate::server::http::nodes::{self, Nodes};
 use crate::server::http::page::visits::Visits;
 use crate::server::http::page::{self, PageDoor, ServedPage};
-
 use crate::server::http::router::{RouterState, router};
 use crate::server::http::settings::HttpSettings;
 use crate::server::http::{Handlers, HttpServer, ServerStage};
@@ -45,11 +44,15 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct HttpListener {
     listener: TcpListener,
     settings: HttpSettings,
-    tls: Option<Arc<Tls>>,
-    reloads: Option<watch::Receiver<u64>>,
-    page: Option<Arc<Page>>,
+    /// Serves over TLS.
+    pub tls: Option<Arc<Tls>>,
+    /// Whenever the number changes, watched files are read again.
+    pub reloads: Option<watch::Receiver<u64>>,
+    /// The page to show, if the settings ask for one.
+    pub page: Option<Arc<Page>>,
     visits: Arc<Visits>,
-    runs: Option<DurableRuns>,
+    /// The state that other nodes may share.
+    pub runs: Option<DurableRuns>,
 }
 
 impl HttpListener {
@@ -63,30 +66,6 @@ impl HttpListener {
         settings.address = listener.local_addr()?;
         let visits = Visits::new();
         Ok(HttpListener { listener, settings, tls: None, reloads: None, page: None, visits, runs: None })
-    }
-
-    /// Adds TLS.
-    #[must_use]
-    pub fn over_tls(self, tls: Option<Tls>) -> HttpListener {
-        HttpListener { tls: tls.map(Arc::new), ..self }
-    }
-
-    /// Adds a signal: whenever the number changes, watched files are read again.
-    #[must_use]
-    pub fn reloading(self, reloads: watch::Receiver<u64>) -> HttpListener {
-        HttpListener { reloads: Some(reloads), ..self }
-    }
-
-    /// Shows this page, if the settings ask for one.
-    #[must_use]
-    pub fn showing(self, page: Page) -> HttpListener {
-        HttpListener { page: Some(Arc::new(page)).filter(|_| self.settings.page), ..self }
-    }
-
-    /// Adds the state that other nodes may share.
-    #[must_use]
-    pub fn sharing(self, runs: Option<DurableRuns>) -> HttpListener {
-        HttpListener { runs, ..self }
     }
 
     /// True if the settings ask for a page.
@@ -136,9 +115,9 @@ impl HttpListener {
         let nodes = Nodes::of(runs);
         let grace = Duration::from_millis(settings.limits.grace_ms);
         let server = HttpServer {
-            page: page.map(|page| ServedPage { page, door }),
+            page: page.filter(|_| settings.page).map(|page| ServedPage { page, door }),
             is_tls: tls.is_some(),
-            ..HttpServer::new(handlers, settings, access, gate.parking(), nodes)
+            ..HttpServer::new(handlers, settings, access, gate.limits.parking, nodes)
         };
         let server = Arc::new(server);
         let following = server.clone();

@@ -47,12 +47,6 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
-    }
-}
-
 fn config([certificate, key]: &[PathBuf; 2]) -> Result<Arc<ServerConfig>, String> {
     let wrong = |path: &Path, error: &dyn fmt::Display| format!("{}: {error}", path.display());
     let read = |path: &Path| files::read(path).map_err(|error| wrong(path, &error));

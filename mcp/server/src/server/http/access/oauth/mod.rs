@@ -33,7 +33,6 @@ use ptc_calls::tools::visible::visible_line;
 use rules::Allowed;
 use settings::{Issuer, OAuthSettings};
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock, Weak};
@@ -235,12 +234,6 @@ fn timestamp(time: SystemTime) -> Timestamp {
         .ok()
         .and_then(|seconds| Timestamp::from_second(seconds).ok())
         .unwrap_or(Timestamp::MAX)
-}
-
-impl fmt::Debug for OAuthAccess {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("OAuthAccess").field("path", &self.path).finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]
