@@ -91,7 +91,8 @@ pub struct Mirrored {
     pub value: String,
 }
 
-fn deadline(timeout: Duration) -> Instant {
+/// The end of a time that begins now.
+pub fn deadline(timeout: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(timeout).unwrap_or_else(|| now + FAR)
 }

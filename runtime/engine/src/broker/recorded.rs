@@ -132,7 +132,7 @@ impl ToolBroker {
         let call = OpenCall::begin(account, label, Instant::now(), None);
         let (server, target, policy) = (server.into(), target.clone(), self.policy.clone());
         let call = RecordedCall { server, target, policy, account: account.clone(), call, granted };
-        Some(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
+        Some(PreparedCall { route: Route::Recorded(call) })
     }
 
     /// Enters a call into the ledger that was refused in another process.
@@ -206,9 +206,7 @@ impl PreparedCall {
     /// Its run, and its place in the ledger.
     pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
         match self.route {
-            Route::Upstream(call) => (call.account, call.call),
-            Route::Direct(call) => (call.account, call.call),
-            Route::Held(call) => call.into_open(),
+            Route::Loaded(loaded) => (loaded.plan.account, loaded.call),
             Route::Recorded(RecordedCall { account, call, .. }) => (account, call),
         }
     }
