@@ -106,6 +106,12 @@ impl WorldFault {
         WorldFault { reason: CallFault::OutcomeUnknown, message }
     }
 
+    /// The fault of a call that a recording does not have.
+    pub(crate) fn not_recorded(label: &str) -> WorldFault {
+        let message = format!("the recording has no call of {label} with these arguments");
+        WorldFault { reason: CallFault::NotRecorded, message }
+    }
+
     /// The fault as the journal of a run has it.
     pub(crate) fn recorded(&self) -> Answer {
         Answer::Fault { reason: self.reason.name().to_owned(), message: self.message.clone() }
