@@ -57,6 +57,13 @@ pub struct UpstreamStatus {
     pub protocol: Option<String>,
 }
 
+impl UpstreamStatus {
+    /// Why its tools cannot be called while it is not ready.
+    pub fn trouble(self) -> String {
+        self.error.map_or_else(|| format!("upstream is {}", self.state.name()), |error| error.to_string())
+    }
+}
+
 /// A server with tools that programs can call. It may be a process, a remote server, a plain JSON service or a
 /// set of local tools.
 #[async_trait::async_trait]

@@ -13,7 +13,7 @@ use ptc_calls::run::outcome::{CallFault, CallStatus, Effect};
 use ptc_calls::run::outgoing::EncodingPermit;
 use ptc_calls::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use ptc_calls::tools::{CallTarget, LookUp, Notation, Refusal, UpstreamTool};
-use ptc_upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
+use ptc_upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState};
 use ptc_vm::Span;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -255,8 +255,7 @@ impl Callee {
     /// Why none of its tools can be called.
     fn why_unavailable(&self) -> String {
         let Callee::Server(upstream) = self else { return String::new() };
-        let UpstreamStatus { state, error, .. } = upstream.status();
-        error.map_or_else(|| format!("upstream is {}", state.name()), |error| error.to_string())
+        upstream.status().trouble()
     }
 }
 
