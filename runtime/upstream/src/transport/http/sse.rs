@@ -19,10 +19,11 @@ use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use ptc_base::net::{Method, Payload};
 use ptc_base::oauth::LoginId;
 use ptc_base::spill::{RawSpill, SpillStore};
+use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -134,7 +135,7 @@ impl SseChannel {
                 Err(error) => break error.to_string(),
             }
         };
-        let is_idle = self.lock().is_empty();
+        let is_idle = self.calls.locked().is_empty();
         self.life.end(why, is_idle);
     }
 
@@ -144,7 +145,7 @@ impl SseChannel {
         let mut asked = false;
         let mut answers = |id: Option<u64>, body: Result<RawAnswer, ErrorObject>| {
             let Some(id) = id.or_else(|| self.only_call()) else { return };
-            let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
+            let Some(CallInFlight { sink, reply }) = self.calls.locked().remove(&id) else { return };
             asked = true;
             self.events.answered();
             // A complete answer need not go to a file.
@@ -170,7 +171,7 @@ impl SseChannel {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.calls.locked().remove(&id)) {
             self.events.answered();
             let _ = reply.send(Err(sink.too_large(bytes)));
         }
@@ -183,7 +184,7 @@ impl SseChannel {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.calls.locked().remove(&id)) {
             self.events.answered();
             let bytes = raw.bytes();
             let _ = reply.send(match sink.store() {
@@ -211,7 +212,7 @@ impl SseChannel {
         let metadata = MessageHeaders::post(&self.wire.headers).trace(request.trace.as_ref());
         let (reply, answer) = oneshot::channel();
         let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
-        self.lock().insert(id, CallInFlight { sink: request.sink, reply });
+        self.calls.locked().insert(id, CallInFlight { sink: request.sink, reply });
         let _guard = PostedCancel { channel: self, id, deadline, is_cancellable };
         let posted = self.post(body, metadata, Some(id));
         tokio::pin!(answer, posted);
@@ -222,11 +223,11 @@ impl SseChannel {
             posted = &mut posted => match posted {
                 Ok(None) => answer.await,
                 Ok(Some(refusal)) => {
-                    self.lock().remove(&id);
+                    self.calls.locked().remove(&id);
                     return Err(refusal.fault(""));
                 }
                 Err(fault) => {
-                    self.lock().remove(&id);
+                    self.calls.locked().remove(&id);
                     if let SendFault::OtherLogin = fault {
                         // The next call opens a stream of the new login.
                         self.life.end(fault.to_string(), true);
@@ -292,24 +293,20 @@ impl SseChannel {
     }
 
     fn cap(&self) -> usize {
-        let calls = self.lock();
+        let calls = self.calls.locked();
         calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
     }
 
     /// Where a large answer goes, while a request waits whose answer may go there.
     fn overflow(&self) -> Option<SpillStore> {
-        self.lock().values().find_map(|call| call.sink.store().cloned())
+        self.calls.locked().values().find_map(|call| call.sink.store().cloned())
     }
 
     /// The request in flight, if there is exactly one.
     fn only_call(&self) -> Option<u64> {
-        let calls = self.lock();
+        let calls = self.calls.locked();
         let mut ids = calls.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, CallInFlight>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,7 +320,7 @@ struct PostedCancel<'a> {
 
 impl Drop for PostedCancel<'_> {
     fn drop(&mut self) {
-        let was_in_flight = self.channel.lock().remove(&self.id).is_some();
+        let was_in_flight = self.channel.calls.locked().remove(&self.id).is_some();
         if was_in_flight && self.is_cancellable && !self.channel.life.is_closed() {
             self.channel.notice(message::cancelled(self.id, self.deadline));
         }

@@ -10,9 +10,10 @@ use crate::transport::pace::Pace;
 use crate::transport::throttle::Throttle;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault, overflow};
 use ptc_base::spill::RawSpill;
+use ptc_base::sync::Locked;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -190,7 +191,13 @@ impl StdioChannel {
         let mut asked = false;
         let mut waiting = Vec::new();
         for id in ids {
-            match self.lock().calls.get_mut(&id).map(|call| std::mem::replace(&mut call.is_cut, true)) {
+            match self
+                .pending
+                .locked()
+                .calls
+                .get_mut(&id)
+                .map(|call| std::mem::replace(&mut call.is_cut, true))
+            {
                 Some(was_cut) => {
                     asked = true;
                     waiting.extend((!was_cut).then_some(id));
@@ -232,7 +239,7 @@ impl StdioChannel {
     /// the server's stdin.
     pub(super) fn close(&self, reason: &str) {
         let calls = {
-            let mut pending = self.lock();
+            let mut pending = self.pending.locked();
             pending.closed.get_or_insert_with(|| reason.to_owned());
             pending.caps.clear();
             std::mem::take(&mut pending.calls)
@@ -289,19 +296,15 @@ async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[impl AsRef<[u8]>]) 
 }
 
 impl StdioChannel {
-    fn lock(&self) -> MutexGuard<'_, PendingCalls> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn close_fault(&self) -> UpstreamFault {
-        let reason = self.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
+        let reason = self.pending.locked().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
         UpstreamFault::Unavailable(reason)
     }
 
     /// Delivers an answer to the call that waits for it; false when no such request was sent.
     fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, UpstreamFault>) -> bool {
         let waiting = self.forget(id);
-        if waiting.is_none() && !self.lock().abandoned.remove(&id) {
+        if waiting.is_none() && !self.pending.locked().abandoned.remove(&id) {
             return false;
         }
         self.events.answered();
@@ -318,7 +321,7 @@ impl StdioChannel {
 
     /// Remembers a sent request whose caller has given up.
     fn abandon(&self, id: u64) {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         pending.abandoned.insert(id);
         if pending.abandoned.len() > ABANDONED {
             pending.abandoned.pop_first();
@@ -326,7 +329,7 @@ impl StdioChannel {
     }
 
     fn enter(&self, id: u64, waiting: WaitingCall) -> Result<(), UpstreamFault> {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         if pending.closed.is_some() {
             drop(pending);
             return Err(self.close_fault());
@@ -338,7 +341,7 @@ impl StdioChannel {
     }
 
     fn forget(&self, id: u64) -> Option<WaitingCall> {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         let waiting = pending.calls.remove(&id)?;
         if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes()) {
             *count -= 1;
@@ -352,7 +355,7 @@ impl StdioChannel {
 
     /// The request in flight, if there is exactly one.
     fn only_call(&self) -> Option<u64> {
-        let pending = self.lock();
+        let pending = self.pending.locked();
         let mut ids = pending.calls.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
