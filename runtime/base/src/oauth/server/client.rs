@@ -1,6 +1,7 @@
 //! The OAuth identity of `ptc` at one authorization server: how it gets a client id (configured, described by a
 //! document, or registered), and how it authenticates.
 
+use crate::named_enum;
 use crate::oauth::OAuthFault;
 use crate::oauth::server::assertion::SigningKey;
 use crate::oauth::server::http::NamedHttp;
@@ -12,35 +13,21 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How a client authenticates at the token endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oauth) enum ClientMethod {
-    /// Not at all: a public client.
-    None,
-    /// Id and secret in the Authorization header.
-    Basic,
-    /// Id and secret in the form.
-    Post,
-    /// An assertion that the client signs.
-    PrivateKeyJwt,
+named_enum! {
+    /// How a client authenticates at the token endpoint.
+    pub(in crate::oauth) enum ClientMethod, ALL {
+        /// Not at all: a public client.
+        None = "none",
+        /// Id and secret in the Authorization header.
+        Basic = "client_secret_basic",
+        /// Id and secret in the form.
+        Post = "client_secret_post",
+        /// An assertion that the client signs.
+        PrivateKeyJwt = "private_key_jwt",
+    }
 }
 
 impl ClientMethod {
-    const NAMES: [(ClientMethod, &'static str); 4] = [
-        (ClientMethod::None, "none"),
-        (ClientMethod::Basic, "client_secret_basic"),
-        (ClientMethod::Post, "client_secret_post"),
-        (ClientMethod::PrivateKeyJwt, "private_key_jwt"),
-    ];
-
-    pub(in crate::oauth) fn name(self) -> &'static str {
-        ClientMethod::NAMES.iter().find(|(method, _)| *method == self).map_or("none", |(_, name)| name)
-    }
-
-    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientMethod> {
-        ClientMethod::NAMES.iter().find(|(_, known)| *known == name).map(|(method, _)| *method)
-    }
-
     /// The method for a client with a secret that the server supports. Without a list it is Basic (RFC 8414).
     fn with_secret(server: &AuthorizationServer) -> Result<ClientMethod, OAuthFault> {
         let Some(supported) = &server.token_endpoint_auth_methods_supported else {
@@ -59,30 +46,15 @@ impl ClientMethod {
     }
 }
 
-/// Where a client comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oauth) enum ClientOrigin {
-    /// The configuration.
-    Configured,
-    /// A document at the address that is its id.
-    Document,
-    /// Registered by `ptc` (RFC 7591).
-    Registered,
-}
-
-impl ClientOrigin {
-    const NAMES: [(ClientOrigin, &'static str); 3] = [
-        (ClientOrigin::Configured, "configured"),
-        (ClientOrigin::Document, "document"),
-        (ClientOrigin::Registered, "registered"),
-    ];
-
-    pub(in crate::oauth) fn name(self) -> &'static str {
-        ClientOrigin::NAMES.iter().find(|(origin, _)| *origin == self).map_or("configured", |(_, name)| name)
-    }
-
-    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientOrigin> {
-        ClientOrigin::NAMES.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
+named_enum! {
+    /// Where a client comes from.
+    pub(in crate::oauth) enum ClientOrigin, ALL {
+        /// The configuration.
+        Configured = "configured",
+        /// A document at the address that is its id.
+        Document = "document",
+        /// Registered by `ptc` (RFC 7591).
+        Registered = "registered",
     }
 }
 
