@@ -370,7 +370,7 @@ fn inline(result: &CallResult) -> Option<usize> {
 
 /// Whether a caller with this sink may have it in memory.
 fn fits(result: &CallResult, sink: &ResultSink) -> bool {
-    inline(result).is_some_and(|bytes| bytes <= sink.max_bytes())
+    inline(result).is_some_and(|bytes| bytes <= sink.max_bytes)
 }
 
 fn key(owner: Option<u64>, server: &str, request: &ServerRequest) -> Option<Key> {

@@ -179,10 +179,7 @@ impl Loaded {
         let is_observed = matches!(target, CallTarget::Tool(_)) && !tool.declares_result();
         // Its server is asked for what has become of a task.
         let polls_on = tasks.as_ref().is_some_and(|task| task.known.is_some());
-        let sink = match store {
-            Some(store) => ResultSink::Spill { max_bytes, store },
-            None => ResultSink::Inline { max_bytes },
-        };
+        let sink = ResultSink { max_bytes, store };
         let mut request = ServerRequest::new(permitted, target, arguments, left, sink);
         request.deadline = deadline;
         request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));

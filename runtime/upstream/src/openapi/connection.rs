@@ -155,7 +155,7 @@ impl OpenApiConnection {
     async fn result(&self, mut response: Response, sink: &ResultSink) -> Result<CallResult, UpstreamFault> {
         let status = response.status;
         if !status.is_success() {
-            return self.failure(response, sink.max_bytes()).await;
+            return self.failure(response, sink.max_bytes).await;
         }
         let media = response.media_type();
         let body = overflow::read(&mut response.body, sink).await?;

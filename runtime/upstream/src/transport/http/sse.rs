@@ -9,7 +9,7 @@ use super::life::Life;
 use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
 use super::streamable::is_events;
-use super::wire::{Answered, HttpWire, SendFault};
+use super::wire::{HttpWire, SendFault};
 use crate::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::jsonrpc::message::{self, OversizeKind};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
@@ -18,7 +18,7 @@ use crate::transport::ServerEvents;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use ptc_base::net::{Method, Payload};
 use ptc_base::oauth::LoginId;
-use ptc_base::spill::{RawSpill, SpillStore};
+use ptc_base::spill::SpillStore;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl SseChannel {
         life: Arc<Life>,
     ) -> Result<Arc<SseChannel>, UpstreamFault> {
         let metadata = MessageHeaders::events(&wire.headers, None);
-        let Answered { response, login } = wire.send(Method::GET, metadata, None).await?;
+        let (response, login) = wire.send(Method::GET, metadata, None).await?;
         if !response.status.is_success() {
             return Err(wire.refusal(response).await.fault(""));
         }
@@ -129,8 +129,15 @@ impl SseChannel {
                         stream.unasked(bytes).await;
                     }
                 }
-                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
-                Ok(Some(ServerSentEvent::Spilled(raw))) => self.take_file(raw),
+                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => {
+                    self.answer_large(message::identify(&head, b""), |sink| Err(sink.too_large(bytes)));
+                }
+                Ok(Some(ServerSentEvent::Spilled(raw))) => {
+                    self.answer_large(incoming::identify(&raw), |sink| match &sink.store {
+                        Some(_) => Ok(RawAnswer::in_file(raw)),
+                        None => Err(sink.too_large(raw.bytes())),
+                    });
+                }
                 Ok(None) => break "the stream of events has ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -149,7 +156,7 @@ impl SseChannel {
             asked = true;
             self.events.answered();
             // A complete answer need not go to a file.
-            let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
+            let answer = match bytes > sink.max_bytes && sink.store.is_none() {
                 true => Err(sink.too_large(bytes as u64)),
                 false => body.map_err(UpstreamFault::Rpc),
             };
@@ -164,33 +171,20 @@ impl SseChannel {
         asked
     }
 
-    /// Fails the call whose answer is too large.
-    fn refuse(&self, head: &[u8], bytes: u64) {
-        let id = match message::identify(head, b"") {
+    /// Answers the call whose answer is too large for memory.
+    fn answer_large(
+        &self,
+        kind: OversizeKind,
+        answer: impl FnOnce(&ResultSink) -> Result<RawAnswer, UpstreamFault>,
+    ) {
+        let id = match kind {
             OversizeKind::Response(id) => Some(id),
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
         if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.calls.locked().remove(&id)) {
             self.events.answered();
-            let _ = reply.send(Err(sink.too_large(bytes)));
-        }
-    }
-
-    /// Delivers an answer that went to a file.
-    fn take_file(&self, raw: RawSpill) {
-        let id = match incoming::identify(&raw) {
-            OversizeKind::Response(id) => Some(id),
-            OversizeKind::Other => None,
-            OversizeKind::Unknown => self.only_call(),
-        };
-        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.calls.locked().remove(&id)) {
-            self.events.answered();
-            let bytes = raw.bytes();
-            let _ = reply.send(match sink.store() {
-                Some(_) => Ok(RawAnswer::in_file(raw)),
-                None => Err(sink.too_large(bytes)),
-            });
+            let _ = reply.send(answer(&sink));
         }
     }
 
@@ -248,7 +242,7 @@ impl SseChannel {
         id: Option<u64>,
     ) -> Result<Option<HttpRefusal>, SendFault> {
         let metadata = metadata.in_stream_of(&self.login);
-        let Answered { mut response, .. } = self.wire.send(Method::POST, metadata, Some(body)).await?;
+        let (mut response, _) = self.wire.send(Method::POST, metadata, Some(body)).await?;
         if response.status.is_success() {
             response.body.beginning(RECEIPT).await;
             return Ok(None);
@@ -271,12 +265,15 @@ impl SseChannel {
         self.gate.close();
         let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = channel
-                .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
-                .await;
+            channel.post_alone(text).await;
             channel.gate.open();
         });
+    }
+
+    /// Posts a message that needs no answer, unless the connection is closed before.
+    async fn post_alone(&self, text: String) {
+        let metadata = MessageHeaders::post(&self.wire.headers);
+        let _ = self.life.unless_closed(self.post(text.into(), metadata, None)).await;
     }
 
     /// Sends a message that needs no answer, unless too many are under way.
@@ -284,22 +281,19 @@ impl SseChannel {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
         let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = channel
-                .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
-                .await;
+            channel.post_alone(text).await;
             drop(permit);
         });
     }
 
     fn cap(&self) -> usize {
         let calls = self.calls.locked();
-        calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
+        calls.values().map(|call| call.sink.max_bytes).max().unwrap_or(0).max(LARGEST_UNASKED)
     }
 
     /// Where a large answer goes, while a request waits whose answer may go there.
     fn overflow(&self) -> Option<SpillStore> {
-        self.calls.locked().values().find_map(|call| call.sink.store().cloned())
+        self.calls.locked().values().find_map(|call| call.sink.store.clone())
     }
 
     /// The request in flight, if there is exactly one.

@@ -178,7 +178,7 @@ impl LocalConnection {
         let handler = handler.ok_or_else(|| UpstreamFault::Protocol("there is no such tool".to_owned()))?;
         let arguments: Value = serde_json::from_str(request.arguments.as_str())
             .map_err(|error| UpstreamFault::Protocol(error.to_string()))?;
-        let max_bytes = request.sink.max_bytes();
+        let max_bytes = request.sink.max_bytes;
         let (text, is_error) = match work::run(&self.spec.folder, handler, &arguments, max_bytes).await {
             Ok(text) => (text, false),
             Err(why) => (why, true),

@@ -145,7 +145,7 @@ impl StdioChannel {
         match incoming {
             Incoming::Response { id, body } => {
                 return self.answer(id, |waiting| {
-                    match bytes > waiting.sink.max_bytes() && waiting.sink.store().is_none() {
+                    match bytes > waiting.sink.max_bytes && waiting.sink.store.is_none() {
                         true => Err(waiting.sink.too_large(bytes as u64)),
                         false => overflow::placed(body.map_err(UpstreamFault::Rpc)?, &waiting.sink),
                     }
@@ -220,7 +220,7 @@ impl StdioChannel {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.sink.store().is_some()) {
+        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.sink.store.is_some()) {
             Some(file) => Ok(RawAnswer::in_file(file)),
             None => Err(waiting.sink.too_large(bytes)),
         };
@@ -334,7 +334,7 @@ impl StdioChannel {
             drop(pending);
             return Err(self.close_fault());
         }
-        *pending.caps.entry(waiting.sink.max_bytes()).or_default() += 1;
+        *pending.caps.entry(waiting.sink.max_bytes).or_default() += 1;
         pending.calls.insert(id, waiting);
         self.update_cap(&pending);
         Ok(())
@@ -343,10 +343,10 @@ impl StdioChannel {
     fn forget(&self, id: u64) -> Option<WaitingCall> {
         let mut pending = self.pending.locked();
         let waiting = pending.calls.remove(&id)?;
-        if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes()) {
+        if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes) {
             *count -= 1;
             if *count == 0 {
-                pending.caps.remove(&waiting.sink.max_bytes());
+                pending.caps.remove(&waiting.sink.max_bytes);
             }
         }
         self.update_cap(&pending);
@@ -362,7 +362,7 @@ impl StdioChannel {
 
     fn update_cap(&self, pending: &PendingCalls) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
-        let overflow = pending.calls.values().find_map(|waiting| waiting.sink.store().cloned());
+        let overflow = pending.calls.values().find_map(|waiting| waiting.sink.store.clone());
         self.intake.set(largest.max(LINE_FLOOR), overflow);
     }
 }
@@ -402,7 +402,7 @@ mod tests {
             Arc::new(StdioChannel::new(Arc::new(ServerEvents::new("s".into(), ClientFeatures::default()))));
         let (mut server, ours) = tokio::io::duplex(1 << 10);
         let (reply, answer) = oneshot::channel();
-        peer.enter(7, WaitingCall { sink: ResultSink::Inline { max_bytes: 100 }, reply, is_cut: false })
+        peer.enter(7, WaitingCall { sink: ResultSink { max_bytes: 100, store: None }, reply, is_cut: false })
             .expect("open");
         let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
         server.write_all(text).await.expect("written");
