@@ -186,7 +186,7 @@ impl Runtime {
         });
         // From here on dropping the runtime ends the threads that were started.
         for index in 0..workers {
-            let inbox = queue.inboxes()[index].clone();
+            let inbox = queue.inboxes[index].clone();
             let (queue, resources, watchdog) =
                 (queue.clone(), inner.resources.clone(), inner.watchdog.clone());
             let thread = std::thread::Builder::new()

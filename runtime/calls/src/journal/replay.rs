@@ -80,7 +80,7 @@ pub struct Script {
     answered: u64,
     /// Calls that were not recorded.
     unknown: Vec<String>,
-    compared: Compared,
+    pub(super) compared: Compared,
     /// How much more fuel the recorded run had used when the program last began to get answers.
     pub(super) more_fuel: i128,
 }
@@ -156,11 +156,6 @@ impl Script {
     /// The log of a program of a session that is restored, or of a run that goes on.
     pub fn restoring(recording: Arc<Recording>) -> Script {
         Script { compared: Compared::Calls, ..Script::new(recording, Matching::Strict) }
-    }
-
-    /// What is compared.
-    pub(super) fn compared(&self) -> Compared {
-        self.compared
     }
 
     /// Fills the answers by the keys of their calls.

@@ -198,7 +198,7 @@ impl RunJournal {
         let mut state = self.state.locked();
         let Some(script) = state.script() else { return Vec::new() };
         let due = script.tools_due();
-        if script.compared() == Compared::Calls { Vec::new() } else { due }
+        if script.compared == Compared::Calls { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
@@ -209,13 +209,13 @@ impl RunJournal {
     /// True if the program is one of a session that is restored.
     pub fn restores(&self) -> bool {
         let state = self.state.locked();
-        !state.resumes && state.script.as_ref().is_some_and(|script| script.compared() == Compared::Calls)
+        !state.resumes && state.script.as_ref().is_some_and(|script| script.compared == Compared::Calls)
     }
 
     /// True while the calls of a session that is restored, or of a run that goes on, have their answers in the log.
     pub fn is_answered_from_log(&self) -> bool {
         let mut state = self.state.locked();
-        state.script().is_some_and(|script| script.compared() == Compared::Calls)
+        state.script().is_some_and(|script| script.compared == Compared::Calls)
     }
 
     /// What the log of a session that is restored, or of a run that goes on, has of a call of this server and tool. Without

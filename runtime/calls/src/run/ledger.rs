@@ -291,7 +291,7 @@ impl OpenCall {
         begun: Instant,
         place: Option<Span>,
     ) -> OpenCall {
-        let tag = account.ledger().open(label, begun, account.elapsed_at(begun), place);
+        let tag = account.ledger.open(label, begun, account.elapsed_at(begun), place);
         OpenCall { account: account.clone(), tag, begun }
     }
 
@@ -306,7 +306,7 @@ impl OpenCall {
     }
 
     fn change(&self, change: impl FnOnce(&mut CallRecord)) {
-        if let Some(open) = self.account.ledger().inner.locked().open(self.tag) {
+        if let Some(open) = self.account.ledger.inner.locked().open(self.tag) {
             change(&mut open.record);
         }
     }
@@ -338,24 +338,24 @@ impl OpenCall {
 
     /// Ends it. A call that was cancelled meanwhile stays cancelled.
     pub fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
-        let mut inner = self.account.ledger().inner.locked();
+        let mut inner = self.account.ledger.inner.locked();
         if let Some(open) = inner.take(self.tag) {
             inner.enter(open.ended(status, duration, bytes));
             inner.answered += 1;
             drop(inner);
-            self.account.ledger().one_answered.notify_one();
+            self.account.ledger.one_answered.notify_one();
         }
     }
 
     /// Removes it: the call was malformed, and was not sent.
     pub fn withdraw(self) {
-        self.account.ledger().inner.locked().take(self.tag);
+        self.account.ledger.inner.locked().take(self.tag);
     }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.account.ledger().cancel(self.tag);
+        self.account.ledger.cancel(self.tag);
     }
 }
 
@@ -401,7 +401,7 @@ mod tests {
         for _ in 0..100_000 {
             account.refuse_call(label("t"), Instant::now(), CallFault::CapExhausted, "cap_exhausted");
         }
-        assert_eq!((account.ledger().take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
+        assert_eq!((account.ledger.take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
         for _ in 0..10_000 {
             let status = CallStatus::Error { reason: CallFault::ToolError, error: "é".repeat(100_000) };
             OpenCall::begin(&account, label("t"), Instant::now(), None).end(status, Duration::ZERO, Some(2));

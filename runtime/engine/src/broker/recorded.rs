@@ -24,7 +24,7 @@ impl CallPayload {
         }
         let json =
             |place: &Option<Range<usize>>| place.as_ref().map(|place| Content::from_json(self.part(place)));
-        match self.content() {
+        match &self.content {
             PayloadContent::Success { value, blocks } => {
                 let value = match value {
                     Chosen::Structured(place) => Some(Content::from_json(self.part(place))),

@@ -43,7 +43,7 @@ pub(crate) struct Queue {
     /// Number of runs so far.
     runs: AtomicU64,
     inner: Mutex<QueueInner>,
-    inboxes: Vec<Arc<Inbox>>,
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// Programs of all workers that have begun and can run.
     runnable: AtomicUsize,
     /// Above this number another program begins only when it has waited for [`PATIENCE`].
@@ -85,10 +85,6 @@ impl Queue {
             runnable: AtomicUsize::new(0),
             most_runnable: AtomicUsize::new(most_runnable),
         }
-    }
-
-    pub(crate) fn inboxes(&self) -> &[Arc<Inbox>] {
-        &self.inboxes
     }
 
     /// Sets how many programs may run before others have to wait for [`PATIENCE`].

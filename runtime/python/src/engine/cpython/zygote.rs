@@ -75,7 +75,7 @@ pub(super) struct Ready {
 
 /// The warm process.
 pub(super) struct Zygote {
-    ready: Ready,
+    pub(super) ready: Ready,
     control: Arc<Control>,
     process: Child,
 }
@@ -153,10 +153,6 @@ impl Zygote {
             tasks::spawn(TaskOwner::Connection, control.clone().watch(watch));
         }
         Ok(Zygote { ready, control, process })
-    }
-
-    pub(super) fn ready(&self) -> &Ready {
-        &self.ready
     }
 
     /// Whether the process has ended, so that another one is needed.

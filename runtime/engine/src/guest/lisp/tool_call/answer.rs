@@ -73,7 +73,7 @@ pub(crate) fn unwrap(
         None => Ok(None),
     };
     let mut read = || -> Result<(Value, Option<WorldFault>), DecodeFailure> {
-        match payload.content() {
+        match &payload.content {
             PayloadContent::Success { value, blocks } => {
                 let (value, kind) = match value {
                     Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),
