@@ -4,8 +4,7 @@
 use super::answer::Answer;
 use super::durable::{DurableLog, DurableRuns, SharedTexts, Stored};
 use super::record::{
-    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, TaskRecord,
-    WaitRecord,
+    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
@@ -236,7 +235,7 @@ impl RunJournal {
     pub fn wait(&self, seq: u64, fuel: u64) {
         let mut state = self.state.locked();
         if state.script().is_none() && !state.entered.contains_key(&seq) {
-            state.write(|| Record::Wait(WaitRecord { seq, fuel }));
+            state.write(|| Record::Wait { seq, fuel });
         }
     }
 
@@ -342,7 +341,7 @@ impl RunJournal {
     /// The server of a call has made a task of it: a later process asks for that.
     pub fn task(&self, seq: u64, task: &str) {
         if let Some(log) = &mut self.state.locked().log {
-            log.write(&Record::Task(TaskRecord { seq, task: task.to_owned() }));
+            log.write(&Record::Task { seq, task: task.to_owned() });
         }
     }
 
