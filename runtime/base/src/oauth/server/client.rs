@@ -78,31 +78,29 @@ impl Client {
         issuer: &str,
         secrets: &SecretRegistry,
     ) -> Result<Authentication, OAuthFault> {
-        let id = || ("client_id", Credential::composed(self.id.as_str()));
-        Ok(match (self.method, &self.secret, &self.key) {
+        let (mut fields, mut header) = (vec![("client_id", Credential::composed(self.id.as_str()))], None);
+        match (self.method, &self.secret, &self.key) {
             (ClientMethod::Basic, Some(secret), _) => {
                 // RFC 6749, section 2.3.1: both are encoded as in a form first.
                 let encoded =
                     |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = STANDARD.encode(format!("{}:{}", encoded(&self.id), encoded(secret.expose())));
                 drop(Credential::token(pair.as_str(), secrets));
-                let header = Some(Credential::composed(format!("Basic {pair}")));
                 // The SDKs of MCP look for the id in the form, too.
-                Authentication { fields: vec![id()], header }
+                header = Some(Credential::composed(format!("Basic {pair}")));
             }
-            (ClientMethod::Post, Some(secret), _) => {
-                Authentication { fields: vec![id(), ("client_secret", secret.clone())], header: None }
-            }
+            (ClientMethod::Post, Some(secret), _) => fields.push(("client_secret", secret.clone())),
             (ClientMethod::PrivateKeyJwt, _, Some(key)) => {
                 let assertion = key.assertion(&self.id, issuer, secrets)?;
                 let kind = ("client_assertion_type", Credential::composed(ASSERTION));
-                Authentication { fields: vec![id(), kind, ("client_assertion", assertion)], header: None }
+                fields.extend([kind, ("client_assertion", assertion)]);
             }
             (
                 ClientMethod::None | ClientMethod::Basic | ClientMethod::Post | ClientMethod::PrivateKeyJwt,
                 ..,
-            ) => Authentication { fields: vec![id()], header: None },
-        })
+            ) => {}
+        }
+        Ok(Authentication { fields, header })
     }
 
     /// A client of the configuration.
@@ -116,26 +114,19 @@ impl Client {
             (None, Some(_)) => ClientMethod::with_secret(server)?,
             (None, None) => ClientMethod::None,
         };
-        Ok(Some(Client {
-            id: client.id.clone(),
-            secret: client.secret.clone(),
-            key: client.key.clone(),
-            method,
-            origin: ClientOrigin::Configured,
-            redirect_uri: None,
-        }))
+        let (secret, key) = (client.secret.clone(), client.key.clone());
+        Ok(Some(Client { secret, key, method, ..Client::public(&client.id, ClientOrigin::Configured) }))
     }
 
     /// The client that a document at this address describes.
     pub(in crate::oauth) fn document(address: &str) -> Client {
-        Client {
-            id: address.to_owned(),
-            secret: None,
-            key: None,
-            method: ClientMethod::None,
-            origin: ClientOrigin::Document,
-            redirect_uri: None,
-        }
+        Client::public(address, ClientOrigin::Document)
+    }
+
+    /// A client that authenticates by nothing.
+    fn public(id: &str, origin: ClientOrigin) -> Client {
+        let (secret, key, method) = (None, None, ClientMethod::None);
+        Client { id: id.to_owned(), secret, key, method, origin, redirect_uri: None }
     }
 }
 
