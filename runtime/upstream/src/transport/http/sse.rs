@@ -5,7 +5,6 @@
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;
 use super::incoming;
-use super::life::Life;
 use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
 use super::streamable::is_events;
@@ -15,6 +14,7 @@ use crate::jsonrpc::message::{self, OversizeKind};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::request::Era;
 use crate::transport::ServerEvents;
+use crate::transport::life::Life;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use ptc_base::net::{Method, Payload};
 use ptc_base::oauth::LoginId;

@@ -4,7 +4,6 @@
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;
 use super::incoming;
-use super::life::Life;
 use super::listener;
 use super::metadata::{MessageHeaders, session_of};
 use super::refusal::HttpRefusal;
@@ -16,6 +15,7 @@ use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::overflow::{self, OverflowFault};
 use crate::request::Era;
 use crate::transport::ServerEvents;
+use crate::transport::life::Life;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use futures_util::FutureExt;
 use ptc_base::net::{Method, NetError, NetFault, Payload, Response};
