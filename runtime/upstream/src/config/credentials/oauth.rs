@@ -65,7 +65,9 @@ impl EntryReader<'_> {
 
     fn own_login(&self, emitter: &Value) -> Result<OAuthSettings, ConfigError> {
         let fields = self.object(emitter, "oauth", &KEYS.map(|(key, _)| key))?;
-        let grant = self.named(fields, "grant", Grant::NAMES, |name| format!("oauth has no grant {name}"))?;
+        let grant = self.named(fields, "grant", Grant::ALL.map(|grant| (grant, grant.name())), |name| {
+            format!("oauth has no grant {name}")
+        })?;
         let grant = grant.unwrap_or(Grant::Code);
         let unknown = |name: String| format!("oauth identity {name} is not known");
         let identity = self.named(fields, "identity", LoginIdentity::NAMES, unknown)?;
@@ -242,6 +244,6 @@ mod tests {
     #[test]
     fn every_grant_has_a_name_in_the_help() {
         let help = KEYS[0].1;
-        assert!(Grant::NAMES.iter().all(|(_, name)| help.contains(name)), "{help}");
+        assert!(Grant::ALL.iter().all(|grant| help.contains(grant.name())), "{help}");
     }
 }
