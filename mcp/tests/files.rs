@@ -126,7 +126,7 @@ impl Hostile {
 
 /// The answer of a tool, or its error text.
 fn call(roots: &Arc<FileRoots>, tool: &str, arguments: &Value) -> Result<Value, String> {
-    let answer = AnswerWriter::of_result(ResultSink::Inline { max_bytes: 1 << 20 });
+    let answer = AnswerWriter::of_result(ResultSink { max_bytes: 1 << 20, store: None });
     let utilities = FileUtilities::new(roots.clone(), true);
     let answer = utilities.call(tool, &arguments.to_string(), answer, &StopFlag::default());
     let answer = answer.map_err(|fault| format!("{fault:?}"))?;

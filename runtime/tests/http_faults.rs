@@ -265,7 +265,7 @@ async fn every_fault_is_told_and_the_next_call_works() {
                 RemoteServer::new(style, move |got| (tool(got)? == "fault").then(|| reply(got))).await;
             let remote = upstream(server.entry());
             let mut meets = request("fault", json!({}));
-            meets.sink = ResultSink::Inline { max_bytes: CAP };
+            meets.sink = ResultSink { max_bytes: CAP, store: None };
             if *sees == Sees::Timeout {
                 meets = meets.within(Duration::from_millis(300));
             }

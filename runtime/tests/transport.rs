@@ -102,7 +102,7 @@ async fn faults_of_calls() {
     let fault = call(&memory, "fail", json!({})).await.unwrap_err();
     assert!(matches!(&fault, UpstreamFault::Rpc(error) if error.message == "no"), "{fault:?}");
     let mut narrow = request("echo", json!({"a": "x".repeat(100)}));
-    narrow.sink = ResultSink::Inline { max_bytes: 50 };
+    narrow.sink = ResultSink { max_bytes: 50, store: None };
     assert!(matches!(memory.call(narrow).await, Err(UpstreamFault::TooLarge { cap: 50, .. })));
 }
 

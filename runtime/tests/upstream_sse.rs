@@ -169,7 +169,7 @@ async fn caps_deadlines_and_cancellation() {
     let remote = upstream(server.entry(HttpProtocol::Sse));
     for cap in [1_000, 1 << 20] {
         let mut large = request("large", json!({}));
-        large.sink = ResultSink::Inline { max_bytes: cap };
+        large.sink = ResultSink { max_bytes: cap, store: None };
         let (fault, ()) = tokio::join!(remote.call(large), echo(&remote, 5));
         let fault = fault.unwrap_err();
         assert!(matches!(fault, UpstreamFault::TooLarge { cap: c, .. } if c == cap as u64), "{fault}");

@@ -99,7 +99,7 @@ async fn an_oversized_answer_fails_only_its_call() {
         assert_eq!(text, format!("response {bytes} bytes exceeds max_upstream_response_bytes (2097152)"));
     }
     let mut roomy = request("big", json!({"bytes": 5_000_000}));
-    roomy.sink = ResultSink::Inline { max_bytes: 6_000_000 };
+    roomy.sink = ResultSink { max_bytes: 6_000_000, store: None };
     let CallResult::Mcp(answer) = fake.call(roomy).await.unwrap() else { panic!() };
     assert!(answer.bytes().len() > 5_000_000);
     assert_eq!(other.await.unwrap(), Ok(text("\"late\"")));
@@ -109,7 +109,7 @@ async fn an_oversized_answer_fails_only_its_call() {
 async fn a_call_has_its_own_cap_below_the_connection_floor() {
     let fake = upstream(&[]);
     let mut tight = request("big", json!({"bytes": 5000}));
-    tight.sink = ResultSink::Inline { max_bytes: 1000 };
+    tight.sink = ResultSink { max_bytes: 1000, store: None };
     assert!(matches!(fake.call(tight).await, Err(UpstreamFault::TooLarge { cap: 1000, .. })));
 }
 

@@ -281,7 +281,7 @@ async fn a_large_result_of_a_task_is_one_like_any_other() {
             })
             .await;
             let mut inline = request("work", json!({}));
-            inline.sink = ResultSink::Inline { max_bytes: MOST };
+            inline.sink = ResultSink { max_bytes: MOST, store: None };
             match server.call(inline).await {
                 Ok(answer) => assert!(!is_large && answer["content"][0]["text"] == "x".repeat(bytes)),
                 Err(UpstreamFault::TooLarge { bytes: told, cap }) => {
@@ -290,7 +290,7 @@ async fn a_large_result_of_a_task_is_one_like_any_other() {
                 Err(other) => panic!("{form:?}: {other:?}"),
             }
             let mut spills = request("work", json!({}));
-            spills.sink = ResultSink::Spill { max_bytes: MOST, store: store.clone() };
+            spills.sink = ResultSink { max_bytes: MOST, store: Some(store.clone()) };
             let answer = server.upstream.call(spills).await.unwrap();
             let Some(raw) = answer.answer().spilled() else {
                 assert!(!is_large, "{form:?}: {bytes} bytes in memory");

@@ -1,10 +1,9 @@
 //! Compiles agents: a model writes the program of an agent once, and later runs repeat it without a model.
 
-use super::budget::SharedBudget;
 use super::check;
 use super::run_loop::{AgentEnvironment, AgentRun, ExecutionMode, failure_of};
 use super::trace::AgentTrace;
-use super::{Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Llm, prompt};
+use super::{Agent, AgentFailure, AgentReason, AgentStep, Llm, prompt};
 use ptc_calls::run::client::asker::CallOrigin;
 use ptc_calls::run::options::RunOptions;
 use ptc_engine::runtime::Runtime;
@@ -62,18 +61,8 @@ impl Agent {
             return Err(invalid("a sample is an object, whose keys are the names of data".to_owned()));
         };
         let mission = prompt::mission(self, first)? + KEPT;
-        let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
-        let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-        let environment = AgentEnvironment {
-            base: runtime.base(),
-            llm,
-            budget,
-            depth: 0,
-            max_depth: self.limits.max_depth,
-            trace: None,
-            client: None,
-            progress: None,
-        };
+        let environment = self.environment(runtime, llm);
+        let environment = AgentEnvironment { trace: None, client: None, progress: None, ..environment };
         let execution = ExecutionMode::Samples(samples.iter().map(Json::to_string).collect());
         let trace = AgentTrace::new();
         AgentRun::on(self, environment, &mission, first, &trace, |_| execution)?.finish().await;

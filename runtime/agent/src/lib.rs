@@ -66,6 +66,7 @@ use ptc_calls::run::trace::TraceContext;
 use ptc_engine::guest::lisp::prelude::Prelude;
 use ptc_engine::runtime::Runtime;
 use ptc_engine::session::SessionLimits;
+use run_loop::AgentEnvironment;
 #[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -204,9 +205,8 @@ impl Agent {
 
     /// JSON Schema of the answer. An answer that does not match is refused, and the model gets the reason.
     #[must_use]
-    pub fn output_schema(mut self, schema: Json) -> Agent {
-        self.output_schema = Some(schema);
-        self
+    pub fn output_schema(self, schema: Json) -> Agent {
+        Agent { output_schema: Some(schema), ..self }
     }
 
     /// The type of the context, for agents that are tools of others.
@@ -218,16 +218,14 @@ impl Agent {
 
     /// JSON Schema of the context, for agents that are tools of others.
     #[must_use]
-    pub fn input_schema(mut self, schema: Json) -> Agent {
-        self.input_schema = Some(schema);
-        self
+    pub fn input_schema(self, schema: Json) -> Agent {
+        Agent { input_schema: Some(schema), ..self }
     }
 
     /// What the agent does, for agents that are tools of others.
     #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Agent {
-        self.description = Some(description.into());
-        self
+    pub fn describe(self, description: impl Into<String>) -> Agent {
+        Agent { description: Some(description.into()), ..self }
     }
 
     /// Gives its programs a function of the application. Tools of the runtime are not inherited.
@@ -255,47 +253,41 @@ impl Agent {
 
     /// Adds a text of the application to the system prompt, after the introduction.
     #[must_use]
-    pub fn system_prefix(mut self, text: impl Into<String>) -> Agent {
-        self.system_prefix = Some(text.into());
-        self
+    pub fn system_prefix(self, text: impl Into<String>) -> Agent {
+        Agent { system_prefix: Some(text.into()), ..self }
     }
 
     /// Adds a text of the application to the system prompt, before the rules for replies.
     #[must_use]
-    pub fn system_suffix(mut self, text: impl Into<String>) -> Agent {
-        self.system_suffix = Some(text.into());
-        self
+    pub fn system_suffix(self, text: impl Into<String>) -> Agent {
+        Agent { system_suffix: Some(text.into()), ..self }
     }
 
     /// The trace that the run belongs to; it is sent to upstreams. A child uses that of its topmost parent.
     #[must_use]
     #[doc(hidden)]
-    pub fn trace(mut self, trace: Option<TraceContext>) -> Agent {
-        self.trace = trace;
-        self
+    pub fn trace(self, trace: Option<TraceContext>) -> Agent {
+        Agent { trace, ..self }
     }
 
     /// The client that upstreams may elicit from. A child uses that of its topmost parent.
     #[must_use]
     #[doc(hidden)]
-    pub fn client(mut self, client: Option<CallingClient>) -> Agent {
-        self.client = client;
-        self
+    pub fn client(self, client: Option<CallingClient>) -> Agent {
+        Agent { client, ..self }
     }
 
     /// Receives the progress of tools that programs call. A child uses that of its topmost parent.
     #[must_use]
     #[doc(hidden)]
-    pub fn progress(mut self, listener: Option<Arc<dyn ProgressListener>>) -> Agent {
-        self.progress = listener;
-        self
+    pub fn progress(self, listener: Option<Arc<dyn ProgressListener>>) -> Agent {
+        Agent { progress: listener, ..self }
     }
 
     /// The limits of one run.
     #[must_use]
-    pub fn limits(mut self, limits: AgentLimits) -> Agent {
-        self.limits = limits;
-        self
+    pub fn limits(self, limits: AgentLimits) -> Agent {
+        Agent { limits, ..self }
     }
 
     /// The number of turns.
@@ -315,30 +307,26 @@ impl Agent {
     /// The limits of each of its programs. The limit of tool calls holds for all programs together. Default:
     /// 10 s and 100 MiB, with children 120 s.
     #[must_use]
-    pub fn program_limits(mut self, limits: Limits) -> Agent {
-        self.program_limits = Some(limits);
-        self
+    pub fn program_limits(self, limits: Limits) -> Agent {
+        Agent { program_limits: Some(limits), ..self }
     }
 
     /// Limits of what its programs may store for each other.
     #[must_use]
-    pub fn session_limits(mut self, limits: SessionLimits) -> Agent {
-        self.session_limits = limits;
-        self
+    pub fn session_limits(self, limits: SessionLimits) -> Agent {
+        Agent { session_limits: limits, ..self }
     }
 
     /// The guard to use instead of [`ReadsOnly`].
     #[must_use]
-    pub fn guard(mut self, guard: Arc<dyn ContinuationGuard>) -> Agent {
-        self.guard = guard;
-        self
+    pub fn guard(self, guard: Arc<dyn ContinuationGuard>) -> Agent {
+        Agent { guard, ..self }
     }
 
     /// A model of its own, used instead of the one that the run is given.
     #[must_use]
-    pub fn llm(mut self, llm: Arc<dyn Llm>) -> Agent {
-        self.llm = Some(llm);
-        self
+    pub fn llm(self, llm: Arc<dyn Llm>) -> Agent {
+        Agent { llm: Some(llm), ..self }
     }
 
     /// Runs the agent. The context is an object; its fields are `data/<field>` in programs. Dropping the
@@ -353,6 +341,21 @@ impl Agent {
         self.begin(runtime, llm, context).await
     }
 
+    /// What an agent that no other one calls runs in.
+    fn environment(&self, runtime: &Runtime, llm: Arc<dyn Llm>) -> AgentEnvironment {
+        let AgentLimits { turn_budget, token_budget, timeout, max_depth, .. } = self.limits;
+        AgentEnvironment {
+            base: runtime.base(),
+            llm,
+            budget: Arc::new(SharedBudget::new(turn_budget, token_budget, timeout)),
+            depth: 0,
+            max_depth,
+            trace: self.trace.clone(),
+            client: self.client.clone(),
+            progress: self.progress.clone(),
+        }
+    }
+
     async fn begin(
         &self,
         runtime: &Runtime,
@@ -361,21 +364,8 @@ impl Agent {
     ) -> AgentStep {
         match context {
             Ok(context) => {
-                let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
-                let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-                let (base, max_depth) = (runtime.base(), self.limits.max_depth);
-                let environment = run_loop::AgentEnvironment {
-                    base,
-                    llm,
-                    budget,
-                    depth: 0,
-                    max_depth,
-                    trace: self.trace.clone(),
-                    client: self.client.clone(),
-                    progress: self.progress.clone(),
-                };
                 let trace = AgentTrace::new();
-                self.run_in(environment, context, &trace).await;
+                self.run_in(self.environment(runtime, llm), context, &trace).await;
                 trace.take()
             }
             Err(error) => AgentStep::failed(AgentFailure::new(

@@ -3,6 +3,7 @@
 
 use super::guard::MatchedCall;
 use super::llm::{LlmErrorKind, TokenUsage};
+use ptc_base::named_enum;
 use ptc_calls::run::outcome::{CallRecord, CallStatus};
 use ptc_calls::run::totals::CallTotals;
 use ptc_engine::history::{AgentRound, TurnHistory};
@@ -219,56 +220,37 @@ pub struct AgentFailure {
     pub model_error: Option<LlmErrorKind>,
 }
 
-/// Why an agent failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AgentReason {
-    /// The program called `(fail v)`.
-    Failed,
-    /// The last turn ended without an answer.
-    MaxTurnsExceeded,
-    /// The turns of this agent, its parents and its children are used up.
-    TurnBudgetExhausted,
-    /// The tokens are used up.
-    TokenBudgetExhausted,
-    /// The time is used up.
-    Timeout,
-    /// The model gave no reply.
-    LlmError,
-    /// The last answer did not match the schema.
-    ValidationFailed,
-    /// The only program of a single-shot agent failed.
-    ProgramFailed,
-    /// The guard stopped it.
-    PartialSideEffects,
-    /// Something that a namespace needs is missing.
-    PreludeAttachFailed,
-    /// The program that called this child ended first.
-    Cancelled,
-    /// Agents were nested more deeply than allowed.
-    MaxDepthExceeded,
-    /// The agent is invalid and cannot be run.
-    InvalidAgent,
-}
-
-impl AgentReason {
-    /// The name in traces and answers.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AgentReason::Failed => "failed",
-            AgentReason::MaxTurnsExceeded => "max_turns_exceeded",
-            AgentReason::TurnBudgetExhausted => "turn_budget_exhausted",
-            AgentReason::TokenBudgetExhausted => "token_budget_exhausted",
-            AgentReason::Timeout => "timeout",
-            AgentReason::LlmError => "llm_error",
-            AgentReason::ValidationFailed => "validation_failed",
-            AgentReason::ProgramFailed => "program_failed",
-            AgentReason::PartialSideEffects => "partial_side_effects",
-            AgentReason::PreludeAttachFailed => "prelude_attach_failed",
-            AgentReason::Cancelled => "cancelled",
-            AgentReason::MaxDepthExceeded => "max_depth_exceeded",
-            AgentReason::InvalidAgent => "invalid_agent",
-        }
+named_enum! {
+    /// Why an agent failed.
+    #[derive(Hash)]
+    #[non_exhaustive]
+    pub enum AgentReason {
+        /// The program called `(fail v)`.
+        Failed = "failed",
+        /// The last turn ended without an answer.
+        MaxTurnsExceeded = "max_turns_exceeded",
+        /// The turns of this agent, its parents and its children are used up.
+        TurnBudgetExhausted = "turn_budget_exhausted",
+        /// The tokens are used up.
+        TokenBudgetExhausted = "token_budget_exhausted",
+        /// The time is used up.
+        Timeout = "timeout",
+        /// The model gave no reply.
+        LlmError = "llm_error",
+        /// The last answer did not match the schema.
+        ValidationFailed = "validation_failed",
+        /// The only program of a single-shot agent failed.
+        ProgramFailed = "program_failed",
+        /// The guard stopped it.
+        PartialSideEffects = "partial_side_effects",
+        /// Something that a namespace needs is missing.
+        PreludeAttachFailed = "prelude_attach_failed",
+        /// The program that called this child ended first.
+        Cancelled = "cancelled",
+        /// Agents were nested more deeply than allowed.
+        MaxDepthExceeded = "max_depth_exceeded",
+        /// The agent is invalid and cannot be run.
+        InvalidAgent = "invalid_agent",
     }
 }
 

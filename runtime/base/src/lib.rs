@@ -17,6 +17,7 @@
 //! - [`process`]: hides the process from programs that it starts; gives up rights of a thread.
 //! - [`strict_json`]: JSON without members that occur twice. [`yaml`]: YAML 1.2.
 //! - [`digest`]: SHA-256, and bytes as hexadecimal text.
+//! - `named`: enums made from a table of names.
 //! - [`secrets`]: what must not leave the process.
 //! - [`files`]: opens, creates and replaces files that people name.
 //! - [`tasks`]: spawned tasks and blocking work, each with an owner.
@@ -32,6 +33,7 @@ pub mod digest;
 pub mod files;
 pub mod jwt;
 pub mod memory;
+mod named;
 pub mod net;
 pub mod oauth;
 pub mod panics;

@@ -5,7 +5,7 @@ mod configured;
 
 pub use configured::Reconfigured;
 
-use crate::broker::{ToolBroker, Upstreams};
+use crate::broker::{ResultCache, ToolBroker, Upstreams};
 use crate::exec::commitment::Commitments;
 use crate::exec::handle::Submitted;
 use crate::exec::queue::{Queue, WorkerChoice};
@@ -155,7 +155,6 @@ impl Runtime {
         if supervision.state.is_some() {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
         }
-        let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
         let nodes = config.state.clone().filter(DurableRuns::is_shared);
         let policy = SharedPolicy::new(
             config.policy.clone(),
@@ -164,11 +163,11 @@ impl Runtime {
             secrets.clone(),
         );
         policy.set_servers(configured.fingerprints());
-        let broker = broker
-            .remembering(shapes)
-            .under(policy, config.client.clone())
-            .recording(config.record.clone())
-            .storing(config.state.clone());
+        let mut broker = ToolBroker::new(upstreams, catalog, secrets);
+        broker.cache = config.results.map(ResultCache::new);
+        (broker.seen, broker.policy) = (shapes, policy);
+        broker.client = config.client.clone();
+        (broker.recorder, broker.durable) = (config.record.clone(), config.state.clone());
         let broker = Arc::new(broker);
         let resources =
             Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
@@ -187,7 +186,7 @@ impl Runtime {
         });
         // From here on dropping the runtime ends the threads that were started.
         for index in 0..workers {
-            let inbox = queue.inboxes()[index].clone();
+            let inbox = queue.inboxes[index].clone();
             let (queue, resources, watchdog) =
                 (queue.clone(), inner.resources.clone(), inner.watchdog.clone());
             let thread = std::thread::Builder::new()

@@ -52,7 +52,7 @@ impl Scope {
     /// Whether programs may have this tool: a read-only runtime admits only tools that read.
     #[doc(hidden)]
     pub fn admits(&self, tool: &HostTool) -> bool {
-        tool.is_admitted(self.lisp.is_read_only())
+        tool.is_admitted(self.lisp.read_only)
     }
 
     /// The same scope without upstream servers.
@@ -159,7 +159,7 @@ impl Scope {
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
     pub fn session(&self, limits: SessionLimits) -> Session {
-        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.queue.inboxes().len();
+        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.queue.inboxes.len();
         Session::begin(self.lisp.clone(), self.queue.clone(), worker, limits)
     }
 }

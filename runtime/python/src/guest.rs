@@ -20,7 +20,7 @@ use ptc_calls::tools::qualified_name;
 use ptc_engine::broker::{JournaledScript, ToolBroker};
 use ptc_engine::guest::AsyncRun;
 use ptc_vm::InterruptKind;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Everything that a script's run needs.
 pub struct ScriptRun {
@@ -73,16 +73,12 @@ pub enum NoPermit {
 }
 
 impl SharedNamespace {
-    fn state(&self) -> MutexGuard<'_, NamespaceState> {
-        self.state.locked()
-    }
-
     /// Takes the permit, if it is free.
     ///
     /// # Errors
     /// Another script has it, or the namespace is over.
     pub fn permit(self: &Arc<SharedNamespace>) -> Result<NamespacePermit, NoPermit> {
-        let mut state = self.state();
+        let mut state = self.state.locked();
         let before = match std::mem::replace(&mut *state, NamespaceState::Busy) {
             NamespaceState::Busy => return Err(NoPermit::Busy),
             NamespaceState::Over => {
@@ -96,7 +92,7 @@ impl SharedNamespace {
 
     /// Ends the namespace. A running script goes on to its end.
     pub fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.locked();
         if !matches!(*state, NamespaceState::Busy) {
             *state = NamespaceState::Over;
         }
@@ -104,12 +100,12 @@ impl SharedNamespace {
 
     /// Whether a script is running in it.
     pub fn is_busy(&self) -> bool {
-        matches!(*self.state(), NamespaceState::Busy)
+        matches!(*self.state.locked(), NamespaceState::Busy)
     }
 
     /// Whether the namespace has ended.
     pub fn is_over(&self) -> bool {
-        matches!(*self.state(), NamespaceState::Over)
+        matches!(*self.state.locked(), NamespaceState::Over)
     }
 }
 
@@ -154,7 +150,7 @@ impl NamespacePermit {
 
 impl Drop for NamespacePermit {
     fn drop(&mut self) {
-        *self.namespace.state() = std::mem::replace(&mut self.left, NamespaceState::Over);
+        *self.namespace.state.locked() = std::mem::replace(&mut self.left, NamespaceState::Over);
     }
 }
 

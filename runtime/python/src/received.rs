@@ -2,7 +2,7 @@
 //! interrupted.
 
 use ptc_base::sync::Locked;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// The last line of a truncated stream.
 const MORE: &str = "... (truncated)";
@@ -35,13 +35,9 @@ impl ReceivedOutput {
         ReceivedOutput { limit, streams: Mutex::default() }
     }
 
-    fn streams(&self) -> MutexGuard<'_, [Stream; 2]> {
-        self.streams.locked()
-    }
-
     /// Appends text to a stream; `cut` says that the process has truncated it there.
     pub(crate) fn add(&self, output: Output, text: &str, cut: bool) {
-        let stream = &mut self.streams()[output as usize];
+        let stream = &mut self.streams.locked()[output as usize];
         if stream.cut {
             return;
         }
@@ -52,12 +48,12 @@ impl ReceivedOutput {
 
     /// Marks a stream as truncated by the process.
     pub(crate) fn cut(&self, output: Output) {
-        self.streams()[output as usize].cut = true;
+        self.streams.locked()[output as usize].cut = true;
     }
 
     /// The lines of a stream. The last one says whether it was truncated.
     pub fn lines(&self, output: Output) -> Vec<String> {
-        let stream = &self.streams()[output as usize];
+        let stream = &self.streams.locked()[output as usize];
         let mut lines: Vec<String> = stream.text.lines().map(str::to_owned).collect();
         if stream.cut {
             lines.push(MORE.to_owned());

@@ -11,7 +11,7 @@ use ptc_calls::run::account::RunAccount;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// Appended to the message about a result that was too large.
 pub const ADVICE: &str = "; with on_large=\"spill\" it is kept, and looked at in parts";
@@ -48,20 +48,16 @@ impl RetainedResults {
         RetainedResults { own: Mutex::new(own), fuel: AtomicU64::new(fuel) }
     }
 
-    fn own(&self) -> MutexGuard<'_, OwnedSpills> {
-        self.own.locked()
-    }
-
     /// Takes all results.
     pub(crate) fn take(&self) -> OwnedSpills {
-        std::mem::take(&mut *self.own())
+        std::mem::take(&mut *self.own.locked())
     }
 
     /// Retains a result. Returns its description as JSON text.
     pub(crate) fn retain(&self, spilled: Arc<Spilled>) -> String {
         let stat = spilled.stat();
         let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
-        let name = self.own().keep(spilled);
+        let name = self.own.locked().keep(spilled);
         json!({ "spill": name, "bytes": stat.bytes, "lines": stat.lines, "preview": preview }).to_string()
     }
 
@@ -78,7 +74,7 @@ impl RetainedResults {
     ) -> Result<String, String> {
         let failed = |why: String| format!("'{}.{}' failed: {why}", shown(name), shown(method));
         let look = plan(method, arguments).map_err(failed)?;
-        let found = self.own().find(name);
+        let found = self.own.locked().find(name);
         let spilled = found.ok_or_else(|| failed(format!("there is no kept result {}", shown(name))))?;
         let limits = account.limits();
         let most = usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX);

@@ -161,7 +161,7 @@ impl Connection for MemoryConnection {
         };
         exchange.is_answered = true;
         let text = answer?.to_string();
-        if text.len() > request.sink.max_bytes() {
+        if text.len() > request.sink.max_bytes {
             return Err(request.sink.too_large(text.len() as u64));
         }
         Ok(CallResult::Mcp(RawAnswer::from_bytes(text)))

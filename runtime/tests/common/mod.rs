@@ -92,7 +92,7 @@ pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
 }
 
 pub(crate) fn request(tool: &str, arguments: Value) -> ServerRequest {
-    let (target, sink) = (CallTarget::Tool(tool.into()), ResultSink::Inline { max_bytes: 2 << 20 });
+    let (target, sink) = (CallTarget::Tool(tool.into()), ResultSink { max_bytes: 2 << 20, store: None });
     ServerRequest::new(
         ptc_calls::policy::Permitted::by_caller(),
         target,

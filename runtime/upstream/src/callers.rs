@@ -2,8 +2,9 @@
 //! for. A server's request does not name the call that it belongs to, so it is forwarded to a client only if
 //! all calls under way are that client's.
 
+use ptc_base::sync::Locked;
 use ptc_calls::run::client::{CallingClient, Offered, ServedClient};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Calls under way at one server.
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl RequestKind {
 impl Callers {
     /// Records a call of this client until the returned value is dropped.
     pub(super) fn enter(self: &Arc<Callers>, client: Option<CallingClient>) -> CallUnderWay {
-        let mut state = self.lock();
+        let mut state = self.0.locked();
         let number = state.next;
         state.next += 1;
         state.owners = match (state.owners, client.as_ref().map(|client| client.owner)) {
@@ -65,7 +66,7 @@ impl Callers {
     /// # Errors
     /// Why there is none.
     pub(super) fn asked(&self, kind: RequestKind) -> Result<Arc<dyn ServedClient>, &'static str> {
-        let state = self.lock();
+        let state = self.0.locked();
         let clients = || state.calls.iter().map(|(_, client)| client.as_ref());
         let Some(first) = clients().next() else {
             return Err("no call is under way, so there is no client to be asked");
@@ -87,10 +88,6 @@ impl Callers {
             clients().rev().flatten().filter(|client| offers(client)).find_map(|client| client.asked.clone());
         asked.ok_or("the client whose call is under way does not offer this")
     }
-
-    fn lock(&self) -> MutexGuard<'_, CallersState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A call that has not ended.
@@ -101,7 +98,7 @@ pub(super) struct CallUnderWay {
 
 impl Drop for CallUnderWay {
     fn drop(&mut self) {
-        self.callers.lock().calls.retain(|(number, _)| *number != self.number);
+        self.callers.0.locked().calls.retain(|(number, _)| *number != self.number);
     }
 }
 

@@ -66,7 +66,7 @@ impl AnswerWriter {
     /// # Errors
     /// They are not.
     pub fn expect_bytes(&self, bytes: u64) -> Result<(), SpillError> {
-        let most = self.sink.store().map_or(self.sink.max_bytes() as u64, SpillStore::most_bytes);
+        let most = self.sink.store.as_ref().map_or(self.sink.max_bytes as u64, SpillStore::most_bytes);
         if bytes > most { Err(SpillError::TooLarge { most }) } else { Ok(()) }
     }
 
@@ -78,12 +78,12 @@ impl AnswerWriter {
         if let Some(file) = &mut self.file {
             return file.push(part);
         }
-        if self.text.len() + part.len() <= self.sink.max_bytes() {
+        if self.text.len() + part.len() <= self.sink.max_bytes {
             self.text.extend_from_slice(part);
             return Ok(());
         }
-        let Some(store) = self.sink.store() else {
-            return Err(SpillError::TooLarge { most: self.sink.max_bytes() as u64 });
+        let Some(store) = &self.sink.store else {
+            return Err(SpillError::TooLarge { most: self.sink.max_bytes as u64 });
         };
         let mut file = store.raw()?;
         for part in [self.around[0], &std::mem::take(&mut self.text), part] {
@@ -114,10 +114,10 @@ impl AnswerWriter {
 /// # Errors
 /// It is too large.
 pub(super) fn placed(answer: RawAnswer, sink: &ResultSink) -> Result<RawAnswer, UpstreamFault> {
-    if answer.bytes().len() <= sink.max_bytes() || answer.spilled().is_some() {
+    if answer.bytes().len() <= sink.max_bytes || answer.spilled().is_some() {
         return Ok(answer);
     }
-    if sink.store().is_none() {
+    if sink.store.is_none() {
         return Err(sink.too_large(answer.bytes().len() as u64));
     }
     let mut writer = AnswerWriter::of_result(sink.clone());
@@ -127,8 +127,8 @@ pub(super) fn placed(answer: RawAnswer, sink: &ResultSink) -> Result<RawAnswer, 
 
 /// Reads a body to its end into a sink.
 pub(super) async fn read(body: &mut Body, sink: &ResultSink) -> Result<RawAnswer, OverflowFault> {
-    if sink.store().is_none() {
-        return Ok(RawAnswer::from_bytes(body.read(sink.max_bytes()).await?));
+    if sink.store.is_none() {
+        return Ok(RawAnswer::from_bytes(body.read(sink.max_bytes).await?));
     }
     let mut answer = AnswerWriter::of_body(sink.clone());
     while let Some(chunk) = body.chunk().await? {

@@ -162,7 +162,7 @@ impl ServerRelay {
         arguments: String,
         progress: Option<Arc<dyn ProgressListener>>,
     ) -> Result<Vec<u8>, ErrorObject> {
-        let sink = ResultSink::Inline { max_bytes: RESULT_BYTES };
+        let sink = ResultSink { max_bytes: RESULT_BYTES, store: None };
         let request = ServerRequest::new(Permitted::by_caller(), target, arguments.into(), PATIENCE, sink);
         let request = ServerRequest { progress, ..request };
         let result: CallResult = self.upstream.call(request).await.map_err(failed)?;

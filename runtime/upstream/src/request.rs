@@ -91,7 +91,8 @@ pub struct Mirrored {
     pub value: String,
 }
 
-fn deadline(timeout: Duration) -> Instant {
+/// The end of a time that begins now.
+pub fn deadline(timeout: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(timeout).unwrap_or_else(|| now + FAR)
 }
@@ -194,47 +195,22 @@ impl ServerRequest {
 
 /// Where the result of a call goes.
 #[derive(Clone, Debug)]
-pub enum ResultSink {
-    /// Into memory; a larger result is refused before it is decoded.
-    Inline {
-        /// Size limit of the result.
-        max_bytes: usize,
-    },
-    /// Into memory, or as it arrives into a file if it is larger.
-    Spill {
-        /// Size limit of a result in memory.
-        max_bytes: usize,
-        /// Where the file is created.
-        store: SpillStore,
-    },
+pub struct ResultSink {
+    /// Most bytes of a result in memory.
+    pub max_bytes: usize,
+    /// Where the file of a larger one is written as it arrives. Without a place for it, it is refused before it is decoded.
+    pub store: Option<SpillStore>,
 }
 
 impl ResultSink {
-    /// Most bytes in memory.
-    pub fn max_bytes(&self) -> usize {
-        let (ResultSink::Inline { max_bytes } | ResultSink::Spill { max_bytes, .. }) = self;
-        *max_bytes
-    }
-
     /// The same for an answer with so many bytes around the result.
     pub(crate) fn with_room(&self, bytes: usize) -> ResultSink {
-        let mut sink = self.clone();
-        let (ResultSink::Inline { max_bytes } | ResultSink::Spill { max_bytes, .. }) = &mut sink;
-        *max_bytes = max_bytes.saturating_add(bytes);
-        sink
-    }
-
-    /// Where larger results go, if anywhere.
-    pub fn store(&self) -> Option<&SpillStore> {
-        match self {
-            ResultSink::Inline { .. } => None,
-            ResultSink::Spill { store, .. } => Some(store),
-        }
+        ResultSink { max_bytes: self.max_bytes.saturating_add(bytes), store: self.store.clone() }
     }
 
     /// The fault of an answer of so many bytes that goes nowhere.
     pub fn too_large(&self, bytes: u64) -> UpstreamFault {
-        UpstreamFault::TooLarge { bytes, cap: self.max_bytes() as u64 }
+        UpstreamFault::TooLarge { bytes, cap: self.max_bytes as u64 }
     }
 }
 

@@ -2,41 +2,28 @@
 //! and call it.
 
 use crate::{CallLimits, CallResult, CallingClient, ServerRequest, StartUnderWay, UpstreamFault};
+use ptc_base::named_enum;
 use ptc_calls::tools::{ServerText, ToolList};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state of an upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamState {
-    /// Configured, not started yet.
-    Idle,
-    /// Handshake or first listing under way.
-    Starting,
-    /// Takes calls.
-    Ready,
-    /// It crashed; calls are refused until the recovery window has passed.
-    BackingOff,
-    /// It could not start; the next call after the recovery window tries again.
-    Failed,
-    /// It waits for a login; the next call after that starts it.
-    LoginRequired,
-    /// Shut down.
-    Stopped,
-}
-
-impl UpstreamState {
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            UpstreamState::Idle => "idle",
-            UpstreamState::Starting => "starting",
-            UpstreamState::Ready => "ready",
-            UpstreamState::BackingOff => "backing off",
-            UpstreamState::Failed => "failed",
-            UpstreamState::LoginRequired => "login required",
-            UpstreamState::Stopped => "stopped",
-        }
+named_enum! {
+    /// The state of an upstream.
+    pub enum UpstreamState {
+        /// Configured, not started yet.
+        Idle = "idle",
+        /// Handshake or first listing under way.
+        Starting = "starting",
+        /// Takes calls.
+        Ready = "ready",
+        /// It crashed; calls are refused until the recovery window has passed.
+        BackingOff = "backing off",
+        /// It could not start; the next call after the recovery window tries again.
+        Failed = "failed",
+        /// It waits for a login; the next call after that starts it.
+        LoginRequired = "login required",
+        /// Shut down.
+        Stopped = "stopped",
     }
 }
 
@@ -55,6 +42,13 @@ pub struct UpstreamStatus {
     pub server_info: Option<String>,
     /// Negotiated version of the protocol.
     pub protocol: Option<String>,
+}
+
+impl UpstreamStatus {
+    /// Why its tools cannot be called while it is not ready.
+    pub fn trouble(self) -> String {
+        self.error.map_or_else(|| format!("upstream is {}", self.state.name()), |error| error.to_string())
+    }
 }
 
 /// A server with tools that programs can call. It may be a process, a remote server, a plain JSON service or a

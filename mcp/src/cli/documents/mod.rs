@@ -187,6 +187,7 @@ fn reasons_of_requests() {
         RefusalReason::UnknownTool => "The server does not offer this tool: see `--tools`.",
         RefusalReason::ShuttingDown => "The server is ending: connect again when it has started.",
         RefusalReason::Cancelled => "Another request of the client cancelled this one.",
+        RefusalReason::Session(reason) => unreachable!("{reason} is a row of the sessions below"),
     };
     let mut text = head(&["`reason`", "what to do"]);
     for reason in [

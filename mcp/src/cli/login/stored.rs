@@ -104,7 +104,7 @@ pub async fn auth(args: AuthArgs) -> Result<Exit, Abort> {
 }
 
 fn grant_name(grant: Option<Grant>) -> Option<&'static str> {
-    Grant::NAMES.iter().find(|(known, _)| Some(*known) == grant).map(|(_, name)| *name)
+    grant.map(Grant::name)
 }
 
 fn json_row(row: &Row) -> Value {

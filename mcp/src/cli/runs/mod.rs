@@ -238,7 +238,7 @@ fn summary(journal: &Recording) -> Summary {
             Record::Call(call) => calls.push(call),
             Record::Sent(seq) => in_doubt.push(*seq),
             // Its server is asked what has become of it.
-            Record::Task(task) => in_doubt.retain(|seq| *seq != task.seq),
+            Record::Task { seq: known, .. } => in_doubt.retain(|seq| seq != known),
             Record::End(end) if end.answer.is_some() => in_doubt.retain(|seq| *seq != end.seq),
             _ => {}
         }

@@ -5,8 +5,9 @@ use super::{KeySet, UnverifiedToken};
 use crate::files;
 use crate::net::{AddressClass, Headers, HttpClient, Method, Url, is_loopback};
 use crate::oauth::{AuthorizationServer, OAuthFault, metadata_addresses};
+use crate::sync::RwLocked;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -95,7 +96,7 @@ impl IssuerKeys {
             Ok(keys) => {
                 let keys = Arc::new(keys);
                 let cached = CachedKeys { keys: keys.clone(), at: Instant::now() };
-                *self.cached.write().unwrap_or_else(PoisonError::into_inner) = Some(cached);
+                *self.cached.write_locked() = Some(cached);
                 Ok(keys)
             }
             Err(fault) => {
@@ -106,7 +107,7 @@ impl IssuerKeys {
     }
 
     fn cached(&self) -> Option<CachedKeys> {
-        self.cached.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.cached.read_locked().clone()
     }
 
     fn fault(&self, text: &str) -> OAuthFault {

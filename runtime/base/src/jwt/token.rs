@@ -67,11 +67,6 @@ impl<'t> UnverifiedToken<'t> {
     pub fn issuer(&self) -> Option<&str> {
         self.claims.get("iss")?.as_str()
     }
-
-    /// The key that it names.
-    pub fn key_id(&self) -> Option<&str> {
-        self.key_id.as_deref()
-    }
 }
 
 fn decoded(part: &str) -> Result<Vec<u8>, TokenFault> {

@@ -4,33 +4,28 @@
 use super::scopes::Scopes;
 use super::server::assertion::SigningKey;
 use super::store::TokenStore;
+use crate::named_enum;
 use crate::secrets::Credential;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How tokens are obtained.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grant {
-    /// A person logs in with a browser (authorization code with PKCE).
-    #[default]
-    Code,
-    /// A person logs in on another device (RFC 8628).
-    Device,
-    /// The client itself has access (RFC 6749, section 4.4).
-    ClientCredentials,
-    /// An identity provider of the company vouches for the person (MCP enterprise-managed authorization).
-    IdJag,
+named_enum! {
+    /// How tokens are obtained, with the names of the configuration.
+    #[derive(Default)]
+    pub enum Grant, ALL {
+        /// A person logs in with a browser (authorization code with PKCE).
+        #[default]
+        Code = "code",
+        /// A person logs in on another device (RFC 8628).
+        Device = "device",
+        /// The client itself has access (RFC 6749, section 4.4).
+        ClientCredentials = "client_credentials",
+        /// An identity provider of the company vouches for the person (MCP enterprise-managed authorization).
+        IdJag = "id_jag",
+    }
 }
 
 impl Grant {
-    /// All, with their names in the configuration.
-    pub const NAMES: [(Grant, &'static str); 4] = [
-        (Grant::Code, "code"),
-        (Grant::Device, "device"),
-        (Grant::ClientCredentials, "client_credentials"),
-        (Grant::IdJag, "id_jag"),
-    ];
-
     /// True where tokens are obtained without asking a person.
     pub const fn is_unattended(self) -> bool {
         matches!(self, Grant::ClientCredentials | Grant::IdJag)

@@ -4,7 +4,7 @@ use super::store::{SpillOptions, SpillStore};
 use crate::secrets::SecretRegistry;
 use crate::sync::Locked;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The store of a process, opened on first use. Clones share it.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl LazySpillStore {
 
     /// Sets the size limit of all results, for a store that is not open yet.
     pub fn set_most_bytes(&self, most: u64) {
-        self.lock().options.most_bytes = most;
+        self.0.state.locked().options.most_bytes = most;
     }
 
     /// The store, opened if necessary.
@@ -37,7 +37,7 @@ impl LazySpillStore {
     /// # Errors
     /// It cannot be opened.
     pub fn store(&self) -> io::Result<SpillStore> {
-        let mut state = self.lock();
+        let mut state = self.0.state.locked();
         if let Some(store) = &state.store {
             return Ok(store.clone());
         }
@@ -47,12 +47,8 @@ impl LazySpillStore {
 
     /// Removes all spilled results.
     pub fn close(&self) {
-        if let Some(store) = self.lock().store.take() {
+        if let Some(store) = self.0.state.locked().store.take() {
             store.close();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LazyState> {
-        self.0.state.locked()
     }
 }

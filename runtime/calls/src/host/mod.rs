@@ -119,16 +119,14 @@ impl HostTool {
     /// Time limit of one call. Default: the program's
     /// [`Limits::upstream_call_timeout_ms`](crate::limits::Limits). A call never outlives its program.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> HostTool {
-        self.timeout = Some(timeout);
-        self
+    pub fn timeout(self, timeout: Duration) -> HostTool {
+        HostTool { timeout: Some(timeout), ..self }
     }
 
     /// Makes it callable from preludes only: programs can neither call nor find it.
     #[must_use]
-    pub fn private(mut self) -> HostTool {
-        self.is_private = true;
-        self
+    pub fn private(self) -> HostTool {
+        HostTool { is_private: true, ..self }
     }
 
     /// Whether the tool exists for programs that only read (`read_only`).

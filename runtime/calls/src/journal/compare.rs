@@ -1,6 +1,7 @@
 //! Lists how the outcome of a replay differs from the recorded one: result, prints, fuel, number of calls.
 
 use super::record::OutcomeRecord;
+use ptc_base::named_enum;
 use std::fmt;
 
 /// One difference.
@@ -14,28 +15,17 @@ pub struct Difference {
     pub now: String,
 }
 
-/// What is compared of two outcomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutcomePart {
-    /// The value, or the error.
-    Result,
-    /// The first line that differs.
-    Prints,
-    /// The work.
-    Fuel,
-    /// The number of calls.
-    Calls,
-}
-
-impl OutcomePart {
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            OutcomePart::Result => "result",
-            OutcomePart::Prints => "prints",
-            OutcomePart::Fuel => "fuel",
-            OutcomePart::Calls => "calls",
-        }
+named_enum! {
+    /// What is compared of two outcomes.
+    pub enum OutcomePart {
+        /// The value, or the error.
+        Result = "result",
+        /// The first line that differs.
+        Prints = "prints",
+        /// The work.
+        Fuel = "fuel",
+        /// The number of calls.
+        Calls = "calls",
     }
 }
 

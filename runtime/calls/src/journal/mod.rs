@@ -32,7 +32,7 @@ pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
 pub use kept::{DurableRun, Keepable, RunKeeper};
 pub use record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, Language, OutcomeRecord, PreludeRecord, Record,
-    ServerRecord, TaskRecord, WaitRecord,
+    ServerRecord,
 };
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};

@@ -14,7 +14,12 @@ pub enum Record {
     /// The tools of a server from here on.
     Tools(ServerRecord),
     /// A call waits: for the start of its server, or for room on the way there.
-    Wait(WaitRecord),
+    Wait {
+        /// Number of the call.
+        seq: u64,
+        /// Fuel used so far.
+        fuel: u64,
+    },
     /// A call with its arguments.
     Call(CallBegun),
     /// A call that may change something leaves. It is on the disk before that.
@@ -22,7 +27,12 @@ pub enum Record {
     /// A call leaves that may be made again.
     Left(u64),
     /// The server has made a task of a call.
-    Task(TaskRecord),
+    Task {
+        /// Number of the call.
+        seq: u64,
+        /// Its id at the server.
+        task: String,
+    },
     /// The answer of a call, as the program received it.
     End(EndRecord),
     /// A question that the host answered at once: about names, tools and servers.
@@ -117,15 +127,6 @@ pub struct PreludeRecord {
     pub origin: Option<String>,
 }
 
-/// A call that waits.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WaitRecord {
-    /// Number of the call.
-    pub seq: u64,
-    /// Fuel used so far.
-    pub fuel: u64,
-}
-
 /// A call with its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallBegun {
@@ -154,15 +155,6 @@ impl CallBegun {
             None => format!("{}/{}", self.server, self.tool),
         }
     }
-}
-
-/// A task that a server has made of a call.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TaskRecord {
-    /// Number of the call.
-    pub seq: u64,
-    /// Its id at the server.
-    pub task: String,
 }
 
 /// The answer of a call.

@@ -2,7 +2,7 @@
 //! answers.
 
 use super::answer::Answer;
-use super::record::{AskedRecord, CallBegun, EndRecord, Language, Record, ServerRecord, TaskRecord};
+use super::record::{AskedRecord, CallBegun, EndRecord, Language, Record, ServerRecord};
 use super::recording::Recording;
 use serde_json::Value as Json;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -80,7 +80,7 @@ pub struct Script {
     answered: u64,
     /// Calls that were not recorded.
     unknown: Vec<String>,
-    compared: Compared,
+    pub(super) compared: Compared,
     /// How much more fuel the recorded run had used when the program last began to get answers.
     pub(super) more_fuel: i128,
 }
@@ -156,11 +156,6 @@ impl Script {
     /// The log of a program of a session that is restored, or of a run that goes on.
     pub fn restoring(recording: Arc<Recording>) -> Script {
         Script { compared: Compared::Calls, ..Script::new(recording, Matching::Strict) }
-    }
-
-    /// What is compared.
-    pub(super) fn compared(&self) -> Compared {
-        self.compared
     }
 
     /// Fills the answers by the keys of their calls.
@@ -266,7 +261,7 @@ impl Script {
                 Record::Left(seq) => {
                     departed.repeatable.insert(*seq);
                 }
-                Record::Task(TaskRecord { seq, task }) => {
+                Record::Task { seq, task } => {
                     departed.tasks.insert(*seq, task.clone());
                 }
                 _ => {}
@@ -316,9 +311,11 @@ impl Script {
     /// Whether the recorded call waited here.
     pub(super) fn waits(&mut self, seq: u64, fuel: u64) -> bool {
         match self.next() {
-            Some(Record::Wait(wait)) if self.matching == Matching::Strict && wait.seq == seq => {
-                if wait.fuel != fuel {
-                    let then = wait.fuel;
+            Some(Record::Wait { seq: waits, fuel: then })
+                if self.matching == Matching::Strict && *waits == seq =>
+            {
+                let then = *then;
+                if then != fuel {
                     self.diverge(|_| {
                         format!("call {seq} comes after {fuel} units of fuel instead of {then}")
                     });
@@ -429,20 +426,24 @@ impl Script {
         }
     }
 
-    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits.
+    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Where fuel is not compared,
+    /// further answers came while it waited if nothing but the delivery of the others has used fuel.
     pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
-        if self.compared != Compared::All {
-            return self.due_again(fuel, is_first);
-        }
         if self.matching != Matching::Strict {
             return match self.waiting.pop_front() {
                 Some((seq, positioned)) => Due::Answer(seq, positioned.answer),
                 None => Due::Later,
             };
         }
+        let more_fuel = |then: u64| i128::from(then) - i128::from(fuel);
+        let is_due = |then: u64| match self.compared {
+            Compared::All => then == fuel,
+            Compared::Calls => is_first || self.more_fuel == more_fuel(then),
+        };
         match self.next() {
-            Some(Record::End(end)) if end.fuel == fuel => {
-                let EndRecord { seq, answer, .. } = end.clone();
+            Some(Record::End(end)) if is_due(end.fuel) => {
+                let EndRecord { seq, answer, fuel: then, .. } = end.clone();
+                self.more_fuel = more_fuel(then);
                 self.pass();
                 answer.map_or(Due::Proceed(seq), |answer| Due::Answer(seq, answer))
             }
@@ -455,7 +456,8 @@ impl Script {
             }
             None if is_first => Due::Never,
             Some(_) if is_first => {
-                self.diverge(|expected| format!("the program waits; the recording has {expected}"));
+                let source = if self.compared == Compared::All { "recording" } else { "log" };
+                self.diverge(|expected| format!("the program waits; the {source} has {expected}"));
                 Due::Diverged
             }
             _ => Due::Later,
@@ -512,7 +514,7 @@ impl Script {
 
 /// True for records that say that a call leaves: a replay passes them.
 fn is_departure(record: &Record) -> bool {
-    matches!(record, Record::Sent(_) | Record::Left(_) | Record::Task(_))
+    matches!(record, Record::Sent(_) | Record::Left(_) | Record::Task { .. })
 }
 
 /// How two calls differ.
@@ -534,9 +536,9 @@ fn expected(record: &Record) -> String {
     match record {
         Record::Run(_) | Record::Outcome(_) => "the end".to_owned(),
         Record::Tools(server) => format!("a tool list of {}", server.server),
-        Record::Wait(wait) => format!("call {}, which waits", wait.seq),
+        Record::Wait { seq, .. } => format!("call {seq}, which waits"),
         Record::Sent(seq) | Record::Left(seq) => format!("call {seq}, which leaves"),
-        Record::Task(task) => format!("a task of call {}", task.seq),
+        Record::Task { seq, .. } => format!("a task of call {seq}"),
         Record::Call(call) => format!("{} {} (call {})", call.label(), short(call.args.get()), call.seq),
         Record::End(end) => format!("the answer of call {}", end.seq),
         Record::Asked(asked) => format!("({} …)", asked.form),

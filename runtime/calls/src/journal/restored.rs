@@ -6,7 +6,7 @@
 
 use super::answer::Answer;
 use super::record::{CallBegun, Record};
-use super::replay::{Due, Script};
+use super::replay::Script;
 use serde_json::Value as Json;
 
 /// What the log has of a call that a program makes.
@@ -41,7 +41,7 @@ impl Script {
             })
         };
         let (restored, fuel) = match self.next()? {
-            Record::Wait(wait) if wait.seq == seq => (Restored::Waits, wait.fuel),
+            Record::Wait { seq: waits, fuel } if *waits == seq => (Restored::Waits, *fuel),
             Record::Call(call) if call.seq == seq && is_same(call) => {
                 (Restored::Left(call.effect.clone()), call.fuel)
             }
@@ -76,25 +76,5 @@ impl Script {
         self.diverge(|_| {
             format!("the answer of call {seq}, {bytes} bytes, was stored in a file of that process")
         });
-    }
-
-    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits. Further answers came while it
-    /// waited if nothing but the delivery of the others has used fuel.
-    pub(super) fn due_again(&mut self, fuel: u64, is_first: bool) -> Due {
-        let more_fuel = |then: u64| i128::from(then) - i128::from(fuel);
-        match self.next() {
-            Some(Record::End(end)) if is_first || self.more_fuel == more_fuel(end.fuel) => {
-                let (seq, more, answer) = (end.seq, more_fuel(end.fuel), end.answer.clone());
-                self.more_fuel = more;
-                self.pass();
-                answer.map_or(Due::Proceed(seq), |answer| Due::Answer(seq, answer))
-            }
-            None if is_first => Due::Never,
-            Some(_) if is_first => {
-                self.diverge(|expected| format!("the program waits; the log has {expected}"));
-                Due::Diverged
-            }
-            _ => Due::Later,
-        }
     }
 }

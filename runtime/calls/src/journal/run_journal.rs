@@ -4,8 +4,7 @@
 use super::answer::Answer;
 use super::durable::{DurableLog, DurableRuns, SharedTexts, Stored};
 use super::record::{
-    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, TaskRecord,
-    WaitRecord,
+    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
@@ -16,7 +15,7 @@ use ptc_base::sync::Locked;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// What becomes of calls in doubt when a run goes on.
@@ -122,19 +121,19 @@ impl RunJournal {
 
     /// True for a journal that [`RunJournal::collecting`] has made.
     pub fn is_collecting(&self) -> bool {
-        self.lock().collected.is_some()
+        self.state.locked().collected.is_some()
     }
 
     /// Writes the header of a journal that is collected.
     pub fn begin(&self, header: Header) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.tools = tools_of(&header);
         state.write(|| Record::Run(Box::new(header)));
     }
 
     /// The records so far, one a line; `None` if they are more than 16 MiB.
     pub fn take_collected(&self) -> Option<Vec<u8>> {
-        let Collected { lines, is_cut } = self.lock().collected.take()?;
+        let Collected { lines, is_cut } = self.state.locked().collected.take()?;
         (!is_cut).then_some(lines)
     }
 
@@ -153,44 +152,40 @@ impl RunJournal {
         RunJournal { state: Mutex::new(state), delivered: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.locked()
-    }
-
     /// True if answers come from a recording.
     pub fn is_replay(&self) -> bool {
-        self.lock().script.is_some()
+        self.state.locked().script.is_some()
     }
 
     /// What becomes of calls in doubt.
     pub fn in_doubt(&self) -> InDoubt {
-        self.lock().in_doubt
+        self.state.locked().in_doubt
     }
 
     /// True for an interrupted run that goes on.
     pub fn resumes(&self) -> bool {
-        self.lock().resumes
+        self.state.locked().resumes
     }
 
     /// Calls that an interrupted run has made, and that are not made again.
     pub fn made(&self) -> Vec<CallBegun> {
-        let state = self.lock();
+        let state = self.state.locked();
         state.script.as_ref().filter(|_| state.resumes).map(|script| script.made()).unwrap_or_default()
     }
 
     /// Name of the run in its store.
     pub fn name(&self) -> Option<Arc<str>> {
-        self.lock().log.as_ref().map(|log| log.name().clone())
+        self.state.locked().log.as_ref().map(|log| log.name().clone())
     }
 
     /// Where and how the run differs from its recording.
     pub fn divergence(&self) -> Option<String> {
-        self.lock().script.as_ref()?.divergence().map(str::to_owned)
+        self.state.locked().script.as_ref()?.divergence().map(str::to_owned)
     }
 
     /// A server has this tool list now.
     pub fn tools(&self, server: ServerRecord) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.tools.get(&server.server) != Some(&server.tools) {
             state.tools.insert(server.server.clone(), server.tools.clone());
             state.write(|| Record::Tools(server));
@@ -199,59 +194,59 @@ impl RunJournal {
 
     /// Tool lists that servers have from here on. A run that goes on, or restores a session, has those of the present.
     pub fn tools_due(&self) -> Vec<ServerRecord> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let Some(script) = state.script() else { return Vec::new() };
         let due = script.tools_due();
-        if script.compared() == Compared::Calls { Vec::new() } else { due }
+        if script.compared == Compared::Calls { Vec::new() } else { due }
     }
 
     /// A shared text of the recording by its digest.
     pub fn shared(&self, digest: &str) -> Option<String> {
-        self.lock().script.as_ref()?.recording().shared(digest).ok()
+        self.state.locked().script.as_ref()?.recording().shared(digest).ok()
     }
 
     /// True if the program is one of a session that is restored.
     pub fn restores(&self) -> bool {
-        let state = self.lock();
-        !state.resumes && state.script.as_ref().is_some_and(|script| script.compared() == Compared::Calls)
+        let state = self.state.locked();
+        !state.resumes && state.script.as_ref().is_some_and(|script| script.compared == Compared::Calls)
     }
 
     /// True while the calls of a session that is restored, or of a run that goes on, have their answers in the log.
     pub fn is_answered_from_log(&self) -> bool {
-        let mut state = self.lock();
-        state.script().is_some_and(|script| script.compared() == Compared::Calls)
+        let mut state = self.state.locked();
+        state.script().is_some_and(|script| script.compared == Compared::Calls)
     }
 
     /// What the log of a session that is restored, or of a run that goes on, has of a call of this server and tool. Without
     /// it, the program does something else than it did, or the log is over. `uncounted`: the reason of calls that are refused
     /// because the budget is used up.
     pub fn restored(&self, seq: u64, called: Called<'_>, uncounted: &str) -> Option<(Restored, u64)> {
-        self.lock().script()?.restored(seq, called, uncounted)
+        self.state.locked().script()?.restored(seq, called, uncounted)
     }
 
     /// The program makes a call that its log does not have.
     pub fn unexpected(&self, seq: u64) {
-        if let Some(script) = self.lock().script() {
+        if let Some(script) = self.state.locked().script() {
             script.unexpected(seq);
         }
     }
 
     /// A call waits.
     pub fn wait(&self, seq: u64, fuel: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.script().is_none() && !state.entered.contains_key(&seq) {
-            state.write(|| Record::Wait(WaitRecord { seq, fuel }));
+            state.write(|| Record::Wait { seq, fuel });
         }
     }
 
     /// Whether the recorded call waited here.
     pub fn waits(&self, seq: u64, fuel: u64) -> bool {
-        self.lock().script().is_some_and(|script| script.waits(seq, fuel))
+        self.state.locked().script().is_some_and(|script| script.waits(seq, fuel))
     }
 
     /// A call of the program.
     pub fn call(&self, call: CallBegun) -> Verdict {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let is_numbered = state.next.is_some();
         let is_entered = state.entered.contains_key(&call.seq);
         match state.script() {
@@ -273,17 +268,17 @@ impl RunJournal {
 
     /// The arguments of a call that the journal had already when its run went on, and that has no answer yet.
     pub fn entered(&self, seq: u64) -> Option<Arc<str>> {
-        self.lock().entered.get(&seq).cloned()
+        self.state.locked().entered.get(&seq).cloned()
     }
 
     /// The host numbers the calls of the run from now on: it is a script, which has no numbers.
     pub fn number_calls(&self) {
-        self.lock().next.get_or_insert(0);
+        self.state.locked().next.get_or_insert(0);
     }
 
     /// The number of the next call of a script; `None` for a program with its own numbers.
     pub fn next_number(&self) -> Option<u64> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let next = state.next.as_mut()?;
         *next += 1;
         Some(*next)
@@ -293,7 +288,7 @@ impl RunJournal {
     pub async fn recorded_answer(&self, seq: u64) -> Answer {
         loop {
             let delivered = self.delivered.notified();
-            let answer = self.lock().script().and_then(|script| script.take_answer(seq));
+            let answer = self.state.locked().script().and_then(|script| script.take_answer(seq));
             if let Some(answer) = answer {
                 self.delivered.notify_waiters();
                 return answer;
@@ -307,7 +302,7 @@ impl RunJournal {
     pub async fn stuck(&self) -> ErrorRecord {
         loop {
             let delivered = self.delivered.notified();
-            if self.lock().script().is_some_and(|script| script.is_stuck())
+            if self.state.locked().script().is_some_and(|script| script.is_stuck())
                 && let Some(error) = self.interrupted()
             {
                 return error;
@@ -323,7 +318,7 @@ impl RunJournal {
     /// The run cannot be stored.
     pub async fn leaves(&self, seq: u64, is_read: bool, may_repeat: bool) -> Result<(), StoreError> {
         let (stored, answered) = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             let (answered, is_settled) = (state.answered, state.stored == state.answered);
             let Some(log) = state.log.as_mut() else { return Ok(()) };
             // Whether a call may be made again is decided now: a server can say something else later.
@@ -338,37 +333,37 @@ impl RunJournal {
             (stored, answered)
         };
         stored.done().await?;
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.stored = state.stored.max(answered);
         Ok(())
     }
 
     /// The server of a call has made a task of it: a later process asks for that.
     pub fn task(&self, seq: u64, task: &str) {
-        if let Some(log) = &mut self.lock().log {
-            log.write(&Record::Task(TaskRecord { seq, task: task.to_owned() }));
+        if let Some(log) = &mut self.state.locked().log {
+            log.write(&Record::Task { seq, task: task.to_owned() });
         }
     }
 
     /// True if the run can go on in a later process.
     pub fn outlives(&self) -> bool {
-        self.lock().log.is_some()
+        self.state.locked().log.is_some()
     }
 
     /// True when the process ends, so that the run goes on in a later one.
     pub fn is_closing(&self) -> bool {
-        self.lock().log.as_ref().is_some_and(DurableLog::is_closing)
+        self.state.locked().log.as_ref().is_some_and(DurableLog::is_closing)
     }
 
     /// The run waits for a person: stores it, if it outlives its process.
     pub fn park(&self) -> Option<Stored> {
-        Some(self.lock().log.as_mut()?.store())
+        Some(self.state.locked().log.as_mut()?.store())
     }
 
     /// Stores the run and everything that it does from now on, and leaves it stored when it ends. `None`: it is over, or
     /// does not outlive its process.
     pub(super) fn keep(&self) -> Option<(Arc<str>, Stored)> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if state.outcome.is_some() {
             return None;
         }
@@ -378,7 +373,7 @@ impl RunJournal {
 
     /// A program receives the answer of a call.
     pub fn end(&self, end: impl FnOnce() -> EndRecord) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         if let Some(script) = state.script() {
             return script.skip_end(end().seq);
         }
@@ -396,26 +391,26 @@ impl RunJournal {
 
     /// The recorded answer of a call that was refused at once.
     pub fn due_at_once(&self, seq: u64, fuel: u64) -> Option<Answer> {
-        self.lock().script()?.due_at_once(seq, fuel)
+        self.state.locked().script()?.due_at_once(seq, fuel)
     }
 
     /// The recorded answer of this call has no call that it belongs to.
     pub fn undelivered(&self, seq: u64) {
-        if let Some(script) = self.lock().script() {
+        if let Some(script) = self.state.locked().script() {
             script.undelivered(seq);
         }
     }
 
     /// The recorded failure, if the run was interrupted from outside.
     pub fn interrupted(&self) -> Option<ErrorRecord> {
-        let error = self.lock().script.as_ref()?.recording().outcome()?.error.clone()?;
+        let error = self.state.locked().script.as_ref()?.recording().outcome()?.error.clone()?;
         ["timeout", "cancelled"].contains(&&*error.reason).then_some(error)
     }
 
     /// What the program, which waits, gets.
     pub fn due(&self, fuel: u64, is_first: bool) -> Due {
         let restores = self.restores();
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.script() {
             Some(script) => match script.due(fuel, is_first) {
                 Due::Answer(seq, Answer::Stored { bytes }) if restores => {
@@ -430,7 +425,7 @@ impl RunJournal {
 
     /// A question that the host answers at once. Returns the recorded answer, if there is one.
     pub fn asked(&self, asked: AskedRecord) -> Option<Json> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.script() {
             Some(script) => script.asked(&asked),
             None => {
@@ -442,7 +437,7 @@ impl RunJournal {
 
     /// The time that the program reads, given the real one.
     pub fn now(&self, ms: i64) -> i64 {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         match state.script() {
             Some(script) => script.now().unwrap_or(ms),
             None => {
@@ -454,7 +449,7 @@ impl RunJournal {
 
     /// The run has ended.
     pub fn outcome(&self, outcome: OutcomeRecord) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         // A run that could not go on as it was is stored as it was.
         if state.script().is_none() {
             state.write(|| Record::Outcome(outcome.clone()));
@@ -464,7 +459,7 @@ impl RunJournal {
 
     /// Takes the replayed recording and its present outcome.
     pub fn replay_ended(&self) -> Option<(Script, OutcomeRecord)> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         Some((*state.script.take()?, state.outcome.take()?))
     }
 }

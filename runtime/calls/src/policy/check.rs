@@ -304,7 +304,7 @@ impl Checker<'_> {
             .map(|(pointer, position)| {
                 let names: Vec<String> = schemas.iter().flat_map(arguments).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let near = pointer.segments().first().and_then(|first| nearest(first, &names));
+                let near = pointer.segments.first().and_then(|first| nearest(first, &names));
                 let near = near.map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
                 let message = format!("no tool of this rule has an argument at {}{near}", pointer.text());
                 self.finding(position, false, message)
@@ -321,7 +321,7 @@ fn arguments(schema: &Json) -> Vec<String> {
 
 /// True if arguments of this schema may have a value at the pointer.
 fn has_pointer(schema: &Json, pointer: &Pointer) -> bool {
-    may_have(schema, schema, pointer.segments(), DEEPEST)
+    may_have(schema, schema, &pointer.segments, DEEPEST)
 }
 
 fn may_have(root: &Json, schema: &Json, segments: &[String], depth: usize) -> bool {

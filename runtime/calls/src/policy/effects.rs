@@ -2,30 +2,24 @@
 //! trusted.
 
 use crate::tools::{Annotations, CallTarget, UpstreamTool};
+use ptc_base::named_enum;
 use serde::Deserialize;
 
-/// What a tool may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolEffect {
-    /// It changes nothing.
-    Read,
-    /// It adds, and destroys nothing.
-    Write,
-    /// It may destroy or replace something, or its effect is not known.
-    Destructive,
+named_enum! {
+    /// What a tool may change.
+    #[derive(PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ToolEffect {
+        /// It changes nothing.
+        Read = "read",
+        /// It adds, and destroys nothing.
+        Write = "write",
+        /// It may destroy or replace something, or its effect is not known.
+        Destructive = "destructive",
+    }
 }
 
 impl ToolEffect {
-    /// Its name in files and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ToolEffect::Read => "read",
-            ToolEffect::Write => "write",
-            ToolEffect::Destructive => "destructive",
-        }
-    }
-
     /// The effect that annotations declare, with the defaults of the MCP specification (2025-11-25, `ToolAnnotations`):
     /// not read-only, destructive. Contradictory annotations count as destructive.
     pub(super) fn declared(annotations: &Annotations) -> ToolEffect {

@@ -188,7 +188,7 @@ impl SharedPolicy {
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
                 let binding = self.binding(call, &policy);
-                let remembered = self.0.approvals.remembered().find(run, &binding, asks);
+                let remembered = self.0.approvals.remembered.find(run, &binding, asks);
                 let reviewed = || review(run)?.take(&binding, call.arguments, asked_flow.as_deref());
                 match remembered.or_else(reviewed) {
                     Some(by) => {
@@ -266,7 +266,7 @@ impl SharedPolicy {
     pub fn is_unread(&self, run: &RunAccount, has_client: impl FnOnce() -> bool) -> bool {
         let plan = run.plan();
         plan.planner().is_some()
-            && !plan.review().initialized()
+            && !plan.review.initialized()
             && self.0.policy.read_locked().as_ref().is_some_and(|policy| policy.may_ask)
             && self.0.approvals.can_ask(has_client())
     }
@@ -278,7 +278,7 @@ impl SharedPolicy {
         catalog: &Catalog,
         client: Option<Arc<dyn ServedClient>>,
     ) {
-        let reviewed = run.plan().review().get_or_init(|| async {
+        let reviewed = run.plan().review.get_or_init(|| async {
             let (policy, planner) = (self.current(), run.plan().planner().cloned());
             let review = match policy.zip(planner) {
                 Some((policy, planner)) => {
@@ -331,7 +331,7 @@ impl SharedPolicy {
 
 /// What a person has said to the program of a run.
 fn review(run: &RunAccount) -> Option<&ProgramReview> {
-    run.plan().review().get()?.downcast_ref()
+    run.plan().review.get()?.downcast_ref()
 }
 
 /// The stricter of two decisions about a call: by its rules, and by the flows into it.

@@ -44,9 +44,8 @@ impl ToolPolicy {
 
     /// With `true`, admits only tools that are annotated as read-only.
     #[must_use]
-    pub fn read_only(mut self, read_only: bool) -> ToolPolicy {
-        self.read_only = read_only;
-        self
+    pub fn read_only(self, read_only: bool) -> ToolPolicy {
+        ToolPolicy { read_only, ..self }
     }
 
     /// The tools of `server` that exist under these lists; of two tools with one name the first counts.

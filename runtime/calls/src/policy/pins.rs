@@ -11,7 +11,7 @@ use ptc_base::digest::sha256_hex;
 use ptc_base::files::{self, FileAccess, LinkRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -198,10 +198,7 @@ fn compare(path: &str, before: Option<&Json>, now: Option<&Json>, lines: &mut Ve
     }
     match (before, now) {
         (Some(Json::Object(old)), Some(Json::Object(new))) => {
-            let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
-            names.sort();
-            names.dedup();
-            for name in names {
+            for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
                 let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 compare(&below, old.get(name), new.get(name), lines);
             }
@@ -291,17 +288,11 @@ impl PinLock {
             text(ORIGIN.to_owned(), pinned.origin.as_ref(), origin.as_ref());
         }
         text("instructions".to_owned(), pinned.instructions.as_ref(), instructions.as_ref());
-        let mut kinds: Vec<&String> = pinned.offers.keys().chain(offers.keys()).collect();
-        kinds.sort();
-        kinds.dedup();
-        for kind in kinds {
+        for kind in pinned.offers.keys().chain(offers.keys()).collect::<BTreeSet<_>>() {
             let none = BTreeMap::new();
             let old = pinned.offers.get(kind).unwrap_or(&none);
             let new = offers.get(kind).unwrap_or(&none);
-            let mut addresses: Vec<&String> = old.keys().chain(new.keys()).collect();
-            addresses.sort();
-            addresses.dedup();
-            for address in addresses {
+            for address in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
                 text(format!("{kind} {address}"), old.get(address), new.get(address));
             }
         }

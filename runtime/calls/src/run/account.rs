@@ -92,7 +92,7 @@ pub struct RunAccount {
     progress: OnceLock<Arc<dyn ProgressListener>>,
     plan: RunPlan,
     journal: OnceLock<Arc<RunJournal>>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     flows: RunFlows,
 }
 
@@ -161,12 +161,6 @@ impl RunAccount {
     /// Time until the deadline.
     pub fn time_left(&self) -> Duration {
         self.limits.timeout().saturating_sub(self.clock.used_at(Instant::now()))
-    }
-
-    /// Timeout, from now on, of a call that wants this much time. The program gets the timeout early enough
-    /// to answer it.
-    pub fn call_timeout(&self, wanted: Duration) -> Duration {
-        self.call_timeout_at(Instant::now(), wanted)
     }
 
     /// From now on a call may take all the time that is left. When the time is up, the run ends, and not a
@@ -423,11 +417,6 @@ impl RunAccount {
         self.waiting_bytes.load(Ordering::Relaxed) + self.outgoing.bytes() as u64
     }
 
-    /// The ledger of upstream calls.
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
     /// Calls under way, and for how long, in the order in which they began.
     pub fn calls_in_flight(&self) -> Vec<(CallLabel, Duration)> {
         self.ledger.under_way()
@@ -543,7 +532,7 @@ mod tests {
     fn a_call_leaves_time_to_answer() {
         let timeout = |limit, wanted| {
             let account = account(Limits { timeout_ms: limit, ..Limits::default() });
-            account.call_timeout(Duration::from_millis(wanted))
+            account.call_timeout_at(Instant::now(), Duration::from_millis(wanted))
         };
         let near = |given: Duration, want| {
             given <= Duration::from_millis(want) && given.as_millis() > want as u128 / 2

@@ -16,7 +16,7 @@ use ptc_base::sync::Locked;
 use ptc_vm::Span;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -92,27 +92,24 @@ pub struct OpenCallRecord {
 
 impl OpenCallRecord {
     fn new(open: &OpenEntry) -> OpenCallRecord {
-        let OpenEntry { label: CallLabel { server, tool, effect: _ }, offset, number, place, .. } = open;
-        OpenCallRecord {
-            server: server.clone(),
-            tool: tool.clone(),
-            begun: *offset,
-            number: *number,
-            place: *place,
-        }
+        let CallRecord { server, tool, begun, place, .. } = &open.record;
+        let (server, tool) = (server.clone(), tool.clone());
+        OpenCallRecord { server, tool, begun: *begun, number: open.number, place: *place }
     }
 }
 
 struct OpenEntry {
-    label: CallLabel,
     begun: Instant,
-    /// Time since the beginning of the run.
-    offset: Duration,
-    arguments_hash: Option<ArgumentsHash>,
-    cached: bool,
-    ruling: Option<Box<PolicyRuling>>,
     number: u64,
-    place: Option<Span>,
+    /// What is known of it until it ends.
+    record: CallRecord,
+}
+
+impl OpenEntry {
+    /// The record of the call, which has ended now.
+    fn ended(self, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
+        CallRecord { status, duration, result_bytes, number: Some(self.number), ..self.record }
+    }
 }
 
 impl Entries {
@@ -157,6 +154,24 @@ impl Entries {
 }
 
 impl CallRecord {
+    /// The record of a call that begins this long after its run.
+    fn new(CallLabel { server, tool, effect }: CallLabel, begun: Duration) -> CallRecord {
+        CallRecord {
+            server,
+            tool,
+            status: CallStatus::Ok,
+            begun,
+            duration: Duration::ZERO,
+            result_bytes: None,
+            effect,
+            arguments_hash: None,
+            cached: false,
+            ruling: None,
+            number: None,
+            place: None,
+        }
+    }
+
     /// Its size in bytes, with its names in full although they are shared.
     fn bytes(&self) -> usize {
         let error = match &self.status {
@@ -169,10 +184,6 @@ impl CallRecord {
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.inner.locked()
-    }
-
     pub(super) fn open(
         &self,
         label: CallLabel,
@@ -180,25 +191,15 @@ impl Ledger {
         offset: Duration,
         place: Option<Span>,
     ) -> CallTag {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         let number = inner.gone + inner.open.len() as u64;
-        let (arguments_hash, ruling) = (None, None);
-        let cached = false;
-        inner.open.push_back(Some(OpenEntry {
-            label,
-            begun,
-            offset,
-            arguments_hash,
-            cached,
-            ruling,
-            number,
-            place,
-        }));
+        let record = CallRecord { place, ..CallRecord::new(label, offset) };
+        inner.open.push_back(Some(OpenEntry { begun, number, record }));
         CallTag(number)
     }
 
     pub(super) fn cancel(&self, tag: CallTag) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         if let Some(open) = inner.take(tag) {
             inner.enter(cancelled(open));
         }
@@ -206,29 +207,13 @@ impl Ledger {
 
     /// Records a call that was refused because a budget was used up.
     pub(super) fn refuse(&self, label: CallLabel, offset: Duration, fault: CallFault, error: &str) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         let status = CallStatus::Error { reason: fault, error: error.to_owned() };
-        let CallLabel { server, tool, effect } = label;
-        let (duration, result_bytes, arguments_hash) = (Duration::ZERO, None, None);
-        let begun = offset;
-        inner.enter(CallRecord {
-            server,
-            tool,
-            status,
-            begun,
-            duration,
-            result_bytes,
-            effect,
-            arguments_hash,
-            cached: false,
-            ruling: None,
-            number: None,
-            place: None,
-        });
+        inner.enter(CallRecord { status, ..CallRecord::new(label, offset) });
     }
 
     pub(super) fn cancel_all(&self) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         let open = std::mem::take(&mut inner.open);
         inner.gone += open.len() as u64;
         open.into_iter().flatten().for_each(|open| inner.enter(cancelled(open)));
@@ -236,20 +221,20 @@ impl Ledger {
 
     /// Takes the records of the calls that have ended.
     pub(super) fn take(&self) -> Vec<CallRecord> {
-        std::mem::take(&mut self.lock().ended)
+        std::mem::take(&mut self.inner.locked().ended)
     }
 
     /// Records of the calls that have ended, without the first `known`.
     pub(super) fn ended(&self, known: usize) -> Vec<CallRecord> {
-        self.lock().ended.get(known..).unwrap_or_default().to_vec()
+        self.inner.locked().ended.get(known..).unwrap_or_default().to_vec()
     }
 
     pub(super) fn totals(&self) -> CallTotals {
-        self.lock().totals
+        self.inner.locked().totals
     }
 
     pub(super) fn answered(&self) -> u64 {
-        self.lock().answered
+        self.inner.locked().answered
     }
 
     /// Waits until calls have ended since the last time; for one task.
@@ -264,7 +249,7 @@ impl Ledger {
         known: usize,
         most: usize,
     ) -> (Vec<CallRecord>, Vec<OpenCallRecord>, CallTotals) {
-        let inner = self.lock();
+        let inner = self.inner.locked();
         let ended = inner.ended.iter().skip(known).take(most).cloned().collect();
         let open = inner.open.iter().flatten().take(most).map(OpenCallRecord::new).collect();
         (ended, open, inner.totals)
@@ -272,8 +257,13 @@ impl Ledger {
 
     /// The calls under way, and how long they have taken.
     pub(super) fn under_way(&self) -> Vec<(CallLabel, Duration)> {
-        let inner = self.lock();
-        inner.open.iter().flatten().map(|open| (open.label.clone(), open.begun.elapsed())).collect()
+        let label = |CallRecord { server, tool, effect, .. }: &CallRecord| CallLabel {
+            server: server.clone(),
+            tool: tool.clone(),
+            effect: *effect,
+        };
+        let inner = self.inner.locked();
+        inner.open.iter().flatten().map(|open| (label(&open.record), open.begun.elapsed())).collect()
     }
 }
 
@@ -283,26 +273,7 @@ fn cancelled(open: OpenEntry) -> CallRecord {
         error: "the program or branch ended while the call was in flight".to_owned(),
     };
     let duration = open.begun.elapsed();
-    record(open, status, duration, None)
-}
-
-fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling, number, place } = open;
-    let CallLabel { server, tool, effect } = label;
-    CallRecord {
-        server,
-        tool,
-        status,
-        begun: offset,
-        duration,
-        result_bytes,
-        effect,
-        arguments_hash,
-        cached,
-        ruling,
-        number: Some(number),
-        place,
-    }
+    open.ended(status, duration, None)
 }
 
 /// A call under way. Dropping it without an end cancels it.
@@ -320,7 +291,7 @@ impl OpenCall {
         begun: Instant,
         place: Option<Span>,
     ) -> OpenCall {
-        let tag = account.ledger().open(label, begun, account.elapsed_at(begun), place);
+        let tag = account.ledger.open(label, begun, account.elapsed_at(begun), place);
         OpenCall { account: account.clone(), tag, begun }
     }
 
@@ -334,61 +305,57 @@ impl OpenCall {
         self.begun.elapsed()
     }
 
+    fn change(&self, change: impl FnOnce(&mut CallRecord)) {
+        if let Some(open) = self.account.ledger.inner.locked().open(self.tag) {
+            change(&mut open.record);
+        }
+    }
+
     /// Sets the effect, once the tool is known.
     pub fn set_effect(&self, effect: Effect) {
-        if let Some(open) = self.account.ledger().lock().open(self.tag) {
-            open.label.effect = effect;
-        }
+        self.change(|record| record.effect = effect);
     }
 
     /// Sets where its program's text makes it, once that is known.
     pub fn set_place(&self, place: Span) {
-        if let Some(open) = self.account.ledger().lock().open(self.tag) {
-            open.place = Some(place);
-        }
+        self.change(|record| record.place = Some(place));
     }
 
     /// Sets the hash of the arguments, once they are known.
     pub fn set_arguments_hash(&self, hash: ArgumentsHash) {
-        if let Some(open) = self.account.ledger().lock().open(self.tag) {
-            open.arguments_hash = Some(hash);
-        }
+        self.change(|record| record.arguments_hash = Some(hash));
     }
 
     /// Marks it as answered from the cache: its server is not asked.
     pub fn set_cached(&self) {
-        if let Some(open) = self.account.ledger().lock().open(self.tag) {
-            open.cached = true;
-        }
+        self.change(|record| record.cached = true);
     }
 
     /// Sets what the policy decided.
     pub fn set_ruling(&self, ruling: PolicyRuling) {
-        if let Some(open) = self.account.ledger().lock().open(self.tag) {
-            open.ruling = Some(Box::new(ruling));
-        }
+        self.change(|record| record.ruling = Some(Box::new(ruling)));
     }
 
     /// Ends it. A call that was cancelled meanwhile stays cancelled.
     pub fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
-        let mut inner = self.account.ledger().lock();
+        let mut inner = self.account.ledger.inner.locked();
         if let Some(open) = inner.take(self.tag) {
-            inner.enter(record(open, status, duration, bytes));
+            inner.enter(open.ended(status, duration, bytes));
             inner.answered += 1;
             drop(inner);
-            self.account.ledger().one_answered.notify_one();
+            self.account.ledger.one_answered.notify_one();
         }
     }
 
     /// Removes it: the call was malformed, and was not sent.
     pub fn withdraw(self) {
-        self.account.ledger().lock().take(self.tag);
+        self.account.ledger.inner.locked().take(self.tag);
     }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.account.ledger().cancel(self.tag);
+        self.account.ledger.cancel(self.tag);
     }
 }
 
@@ -434,7 +401,7 @@ mod tests {
         for _ in 0..100_000 {
             account.refuse_call(label("t"), Instant::now(), CallFault::CapExhausted, "cap_exhausted");
         }
-        assert_eq!((account.ledger().take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
+        assert_eq!((account.ledger.take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
         for _ in 0..10_000 {
             let status = CallStatus::Error { reason: CallFault::ToolError, error: "é".repeat(100_000) };
             OpenCall::begin(&account, label("t"), Instant::now(), None).end(status, Duration::ZERO, Some(2));

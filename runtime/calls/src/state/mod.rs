@@ -12,6 +12,7 @@ mod shapes;
 
 use ptc_base::digest::{hex, sha256};
 use ptc_base::files::{self, FileAccess, FileLock, LinkRule};
+use ptc_base::named_enum;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
@@ -54,21 +55,12 @@ pub struct StateStore {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerKey(String);
 
-/// A kind of fact, and its folder in the store.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    ToolLists,
-    Starts,
-    Shapes,
-}
-
-impl Kind {
-    const fn folder(self) -> &'static str {
-        match self {
-            Kind::ToolLists => "tool-lists",
-            Kind::Starts => "starts",
-            Kind::Shapes => "shapes",
-        }
+named_enum! {
+    /// A kind of fact, and its folder in the store.
+    enum Kind {
+        ToolLists = "tool-lists",
+        Starts = "starts",
+        Shapes = "shapes",
     }
 }
 
@@ -115,7 +107,7 @@ impl StateStore {
     }
 
     fn path(&self, kind: Kind, key: &ServerKey) -> PathBuf {
-        self.folder.join(kind.folder()).join(format!("{}.json", key.0))
+        self.folder.join(kind.name()).join(format!("{}.json", key.0))
     }
 
     fn read<T: DeserializeOwned>(&self, kind: Kind, key: &ServerKey) -> Option<T> {
@@ -129,7 +121,7 @@ impl StateStore {
 
     /// Waits a moment for the right to change files of this kind, which one process has at a time.
     fn lock(&self, kind: Kind) -> io::Result<FileLock> {
-        lock_in(&self.folder.join(kind.folder()))
+        lock_in(&self.folder.join(kind.name()))
     }
 
     /// Replaces the file, unless it has this content already.

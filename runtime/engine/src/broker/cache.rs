@@ -5,12 +5,13 @@
 //! failed calls, and of results in files, do not exist.
 
 use ptc_base::digest::sha256;
+use ptc_base::sync::Locked;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::Effect;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
 use ptc_upstream::{CallResult, RawAnswer, ResultSink, ServerRequest, Upstream, UpstreamFault};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -123,7 +124,7 @@ struct ServerChange {
 
 impl Drop for ServerChange {
     fn drop(&mut self) {
-        self.cache.state().forget(&self.server);
+        self.cache.state.locked().forget(&self.server);
     }
 }
 
@@ -166,13 +167,9 @@ impl ResultCache {
         Arc::new(ResultCache { caching, state: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets everything: a name may mean another server from now on.
     pub(super) fn clear(&self) {
-        let mut state = self.state();
+        let mut state = self.state.locked();
         let State { generation, changes, .. } = std::mem::take(&mut *state);
         // Counters go on, so that calls that began before are not cached.
         (state.generation, state.changes) = (generation + 1, changes);
@@ -243,7 +240,7 @@ impl ResultCache {
     }
 
     fn turn(self: &Arc<ResultCache>, key: Key, server: &Arc<str>) -> CacheAccess {
-        let mut state = self.state();
+        let mut state = self.state.locked();
         state.expire(Instant::now());
         if let Some(entry) = state.entries.get(&key) {
             return CacheAccess::Cached(entry.result.clone());
@@ -334,7 +331,7 @@ impl Lead {
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        let mut state = self.cache.state();
+        let mut state = self.cache.state.locked();
         if state.flights.get(&self.key).is_some_and(|flight| flight.number == self.number) {
             state.flights.remove(&self.key);
         }
@@ -346,7 +343,7 @@ impl Keepable {
     pub(super) fn keep(mut self) {
         let Some(result) = self.result.take() else { return };
         let lead = &self.lead;
-        let mut state = lead.cache.state();
+        let mut state = lead.cache.state.locked();
         if state.epoch(&lead.server) == lead.epoch {
             state.insert(lead.key, lead.server.clone(), result.clone(), lead.cache.caching);
         }
@@ -373,7 +370,7 @@ fn inline(result: &CallResult) -> Option<usize> {
 
 /// Whether a caller with this sink may have it in memory.
 fn fits(result: &CallResult, sink: &ResultSink) -> bool {
-    inline(result).is_some_and(|bytes| bytes <= sink.max_bytes())
+    inline(result).is_some_and(|bytes| bytes <= sink.max_bytes)
 }
 
 fn key(owner: Option<u64>, server: &str, request: &ServerRequest) -> Option<Key> {

@@ -1,50 +1,27 @@
 //! Calls tools that the embedding application implements as functions in its own process, without a server.
 
+use super::load::Loaded;
+use super::reserve::CallPlan;
 use super::send::{answered, unanswered};
-use super::time::TimeLimit;
-use super::{CallError, CallPayload, CallResponse, ToolBroker};
+use super::{CallError, CallPayload, CallResponse};
 use ptc_base::panics::contained;
 use ptc_calls::host::GrantedTool;
 use ptc_calls::policy::Permitted;
-use ptc_calls::run::account::{CallTag, RunAccount};
-use ptc_calls::run::ledger::OpenCall;
-use ptc_calls::run::outgoing::Arguments;
 use ptc_upstream::{CallResult, RawAnswer, UpstreamFault};
 use std::sync::Arc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
-/// A call of a tool of the host that is paid for and encoded. Dropped before its end, it counts as cancelled.
-pub(super) struct DirectCall {
-    pub(super) broker: Arc<ToolBroker>,
-    pub(super) account: Arc<RunAccount>,
-    pub(super) tool: Arc<GrantedTool>,
-    pub(super) arguments: Arguments,
-    /// Time limit of the whole call.
-    pub(super) limit: TimeLimit,
-    /// When that is over.
-    pub(super) deadline: Instant,
-    pub(super) max_bytes: usize,
-    /// Its place in the ledger.
-    pub(super) call: OpenCall,
-    /// The right to be made.
-    pub(super) permitted: Permitted,
-}
-
-impl DirectCall {
-    /// The call in the ledger.
-    pub(super) fn tag(&self) -> CallTag {
-        self.call.tag()
-    }
-
-    /// Name of the tool.
-    pub(super) fn tool(&self) -> &Arc<str> {
-        &self.tool.listing().name
-    }
-
-    /// Calls the function and waits for its result. A panic in the function is a failure of this call only.
-    pub(super) async fn send(self) -> Result<CallResponse, CallError> {
-        let DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call, permitted } =
-            self;
+impl Loaded {
+    /// Calls the function of a tool of the host and waits for its result. A panic in the function is a failure of this call
+    /// only.
+    pub(super) async fn run(
+        self,
+        tool: Arc<GrantedTool>,
+        permitted: Permitted,
+    ) -> Result<CallResponse, CallError> {
+        let max_bytes = self.max_bytes();
+        let Loaded { plan, arguments, deadline, call, .. } = self;
+        let CallPlan { broker, account, limit, .. } = plan;
         let work = contained(Box::pin(async move {
             let answer = tool.function(&permitted)(arguments.as_str());
             // The arguments are off the account of their program from here on.

@@ -2,75 +2,28 @@
 //! decided about.
 
 use super::load::Loaded;
-use super::reserve::Callee;
-use super::send::Route;
-use super::waited::Answered;
 use super::{CallError, WorldFault};
 use ptc_calls::policy::{Approval, ApprovalAnswer, Clearance, Permitted};
-use ptc_calls::run::account::{CallTag, RunAccount};
-use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, PolicyRuling, Verdict};
-use std::sync::Arc;
+use ptc_upstream::deadline;
 use std::time::{Duration, Instant};
 
 /// Steps of one call to its clearance: the policy or the tool may change while a question waits.
 const ROUNDS: u32 = 10;
 
-/// A call that is not cleared yet. Its time and that of its program stand still while a person is asked.
-pub(super) struct HeldCall {
-    loaded: Loaded,
-    /// `None`: it is not decided yet.
-    clearance: Option<Clearance>,
-    /// It may have been made already: a person decides whether it is made again.
-    is_in_doubt: bool,
-    /// Its server has made a task of it, and is asked for that: nothing new is made.
-    is_made: bool,
-}
-
-impl HeldCall {
-    /// A call that is new.
-    pub(super) fn new(loaded: Loaded, clearance: Option<Clearance>) -> HeldCall {
-        HeldCall { loaded, clearance, is_in_doubt: false, is_made: false }
-    }
-
-    /// The same call in doubt.
-    pub(super) fn in_doubt(self) -> HeldCall {
-        HeldCall { is_in_doubt: true, ..self }
-    }
-
-    /// The same call, of which its server has made a task.
-    pub(super) fn made(self) -> HeldCall {
-        HeldCall { is_made: true, ..self }
-    }
-
-    /// The call in the ledger.
-    pub(super) fn tag(&self) -> CallTag {
-        self.loaded.call.tag()
-    }
-
-    /// The tool of the host that it is for.
-    pub(super) fn granted(&self) -> Option<&Arc<str>> {
-        match &self.loaded.plan.callee {
-            Callee::Server(_) => None,
-            Callee::Host(tool) => Some(&tool.listing().name),
-        }
-    }
-
-    /// Its run, and its place in the ledger.
-    pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
-        (self.loaded.plan.account, self.loaded.call)
-    }
-
-    /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
-    pub(super) async fn cleared(self) -> Result<Route, CallError> {
-        let HeldCall { mut loaded, clearance, is_in_doubt, is_made } = self;
-        loaded.may_be_made = is_in_doubt || is_made;
+impl Loaded {
+    /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way. Its time and that
+    /// of its program stand still while a person is asked.
+    pub(super) async fn cleared(mut self) -> Result<(Loaded, Permitted), CallError> {
+        let (is_in_doubt, is_made) = (self.is_in_doubt, self.task.is_some());
         let (begun, mut waited) = (Instant::now(), Duration::ZERO);
-        let (mut loaded, mut clearance) = match clearance {
-            _ if is_in_doubt => loaded.repeated().await?,
-            Some(clearance) => (loaded, clearance),
-            None if is_made => loaded.decided(None).await?,
-            None => loaded.reviewed().await?.decided(None).await?,
+        let (mut loaded, mut clearance) = match self.clearance.take() {
+            _ if is_in_doubt => self.repeated().await?,
+            // It did not wait.
+            Some(Clearance::Granted(permitted, _)) => return Ok((self, permitted)),
+            Some(clearance) => (self, clearance),
+            None if is_made => self.decided(None).await?,
+            None => self.reviewed().await?.decided(None).await?,
         };
         for _ in 0..ROUNDS {
             (loaded, clearance) = match clearance {
@@ -79,7 +32,7 @@ impl HeldCall {
                     (loaded, Clearance::Granted(Permitted::by_caller(), None))
                 }
                 Clearance::Asked(asked) => {
-                    let Answered { call, answer } = loaded.asked(&asked).await;
+                    let (call, answer) = loaded.asked(&asked).await;
                     waited = begun.elapsed();
                     match answer {
                         Ok(approval) => call.found_again().await?.decided(Some(approval)).await?,
@@ -91,7 +44,7 @@ impl HeldCall {
                 }
                 Clearance::Counted(counted) => {
                     let tool = loaded.tool.clone();
-                    let Answered { call, answer } = loaded.counted(counted).await;
+                    let (call, answer) = loaded.counted(counted).await;
                     match answer {
                         Err(ruling) => {
                             let ruling = PolicyRuling { waited, ..ruling };
@@ -111,8 +64,8 @@ impl HeldCall {
                     if let Some(ruling) = ruling {
                         loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
                     }
-                    loaded.now = Instant::now();
-                    return Ok(loaded.route(permitted));
+                    loaded.deadline = deadline(loaded.left);
+                    return Ok((loaded, permitted));
                 }
                 Clearance::Denied(ruling) => {
                     return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());
@@ -123,9 +76,7 @@ impl HeldCall {
         let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
         Err(loaded.refused(ruling, answer, begun.elapsed()).into())
     }
-}
 
-impl Loaded {
     /// Asks a person whether a call that may have been made is made again, and then the policy.
     ///
     /// # Errors
@@ -134,7 +85,7 @@ impl Loaded {
         let Some(asked) = self.plan.broker.policy.in_doubt(&self.subject()) else {
             return Err(self.unsent(WorldFault::outcome_unknown()).into());
         };
-        let Answered { call, answer } = self.asked(&asked).await;
+        let (call, answer) = self.asked(&asked).await;
         let Ok(approval): Result<Approval, _> = answer else {
             return Err(call.ended(|call| call.unsent(WorldFault::outcome_unknown())).into());
         };

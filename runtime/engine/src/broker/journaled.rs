@@ -8,7 +8,7 @@ use super::reserve::refuse;
 use super::{CallError, CallPayload, CallResponse, PreparedCall, ToolBroker, WorldFault};
 use ptc_calls::journal::{CallBegun, EndRecord, Header, Language, RunJournal, Verdict, raw_json};
 use ptc_calls::run::account::RunAccount;
-use ptc_calls::run::outcome::{CallFault, Effect};
+use ptc_calls::run::outcome::Effect;
 use ptc_calls::tools::CallTarget;
 use std::sync::Arc;
 
@@ -121,9 +121,7 @@ pub(super) async fn settle(
             }
         }
         Verdict::NotRecorded | Verdict::Diverged => {
-            let message = format!("the recording has no call of {label} with these arguments");
-            let fault = WorldFault { reason: CallFault::NotRecorded, message };
-            Err(refuse(prepared?.into_open().1, fault).into())
+            Err(refuse(prepared?.into_open().1, WorldFault::not_recorded(&label)).into())
         }
     }
 }

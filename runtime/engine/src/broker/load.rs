@@ -1,21 +1,18 @@
 //! Loads arguments into a reserved tool call and asks the policy whether it may be sent: charges the budget, and clears,
 //! denies or holds the call.
 
-use super::cache::Repeat;
-use super::direct::DirectCall;
-use super::held::HeldCall;
-use super::reserve::{CallHistory, CallPlan, Callee, Permit, refuse};
-use super::send::{CallMark, Route, UpstreamCall};
+use super::reserve::{CallHistory, CallPlan, Permit, refuse};
+use super::send::Route;
 use super::{PreparedCall, WorldFault};
 use ptc_base::secrets::REDACTED;
 use ptc_base::spill::SpillStore;
 use ptc_base::tasks::{self, StopFlag, TaskOwner};
-use ptc_calls::policy::{Approval, CallOrigins, Clearance, Permitted, Subject, ToolEffect};
+use ptc_calls::policy::{Approval, CallOrigins, Clearance, Policy, Subject, ToolEffect};
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, Effect, PolicyRuling};
 use ptc_calls::run::outgoing::Arguments;
 use ptc_calls::tools::{CallTarget, UpstreamTool};
-use ptc_upstream::{ResultSink, ServerRequest, UpstreamFault};
+use ptc_upstream::{UpstreamFault, deadline};
 use ptc_vm::Span;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -25,24 +22,29 @@ use std::time::{Duration, Instant};
 /// Arguments up to this size are encoded in less time than a look at the clock takes.
 const QUICK: usize = 1_024;
 
-/// A call with its arguments, before it may leave.
+/// A call with its arguments, on the way to its callee. Dropped before its end, it counts as cancelled.
 pub(super) struct Loaded {
     pub(super) plan: CallPlan,
     pub(super) tool: Arc<UpstreamTool>,
-    arguments: Arguments,
-    store: Option<SpillStore>,
-    /// When its arguments were encoded.
-    pub(super) now: Instant,
-    /// What is left of its time.
-    left: Duration,
+    pub(super) arguments: Arguments,
+    /// Where a result goes that is too large, if it is kept.
+    pub(super) store: Option<SpillStore>,
+    /// What is left of its time once its arguments are encoded, and again once it is cleared.
+    pub(super) left: Duration,
+    /// When that is over.
+    pub(super) deadline: tokio::time::Instant,
     pub(super) call: OpenCall,
     /// Its number in the journal of its run.
-    seq: Option<u64>,
+    pub(super) seq: Option<u64>,
     place: Option<Span>,
     /// Where its arguments come from, if its run has labels on values.
     origins: Option<Arc<CallOrigins>>,
-    /// It may have been made by an earlier process of its run: if it is not sent now, its outcome is unknown.
-    pub(super) may_be_made: bool,
+    /// What the policy says about it, once it is asked.
+    pub(super) clearance: Option<Clearance>,
+    /// An earlier process of its run may have made it: a person decides whether it is made again.
+    pub(super) is_in_doubt: bool,
+    /// The task that its server has made of it in an earlier process, and is asked for: nothing new is made.
+    pub(super) task: Option<Arc<str>>,
 }
 
 impl Permit {
@@ -88,33 +90,40 @@ impl Permit {
         // What was sent in another process takes no room on the way there.
         let arguments =
             if history == CallHistory::Answered { arguments.into() } else { turn.charge(arguments) };
-        let may_be_made = false;
-        let loaded =
-            Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins, may_be_made };
+        let (deadline, clearance, is_in_doubt, task) = (deadline(left), None, false, None);
+        let mut loaded = Loaded {
+            plan,
+            tool,
+            arguments,
+            store,
+            left,
+            deadline,
+            call,
+            seq,
+            place,
+            origins,
+            clearance,
+            is_in_doubt,
+            task,
+        };
         let CallPlan { broker, account, callee, target, .. } = &loaded.plan;
-        if history == CallHistory::Answered {
+        match history {
             // The call had an answer when its run was another one: nothing is asked, and what comes after it depends on
             // it.
-            broker.policy.note_answer(account, callee.name(), target.label());
-            return Ok(loaded.held(None));
-        }
-        if history == CallHistory::Entered
-            || broker.policy.is_slow(loaded.arguments.as_str())
-            || loaded.is_unread()
-        {
-            return Ok(loaded.held(None));
-        }
-        match loaded.decide(None) {
-            Clearance::Granted(permitted, ruling) => {
-                if let Some(ruling) = ruling {
-                    loaded.call.set_ruling(ruling);
-                }
-                let mark = loaded.mark();
-                Ok(PreparedCall { route: loaded.route(permitted), mark, task: None })
+            CallHistory::Answered => broker.policy.note_answer(account, callee.name(), target.label()),
+            CallHistory::New if !broker.policy.is_slow(loaded.arguments.as_str()) && !loaded.is_unread() => {
+                loaded.clearance = Some(match loaded.decide(None) {
+                    Clearance::Denied(ruling) => return Err(loaded.denied(ruling)),
+                    Clearance::Granted(permitted, ruling) => {
+                        ruling.into_iter().for_each(|ruling| loaded.call.set_ruling(ruling));
+                        Clearance::Granted(permitted, None)
+                    }
+                    held @ (Clearance::Asked(_) | Clearance::Counted(_)) => held,
+                });
             }
-            Clearance::Denied(ruling) => Err(loaded.denied(ruling)),
-            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(loaded.held(Some(held))),
+            CallHistory::New | CallHistory::Entered => {}
         }
+        Ok(PreparedCall { route: Route::Loaded(Box::new(loaded)) })
     }
 }
 
@@ -138,12 +147,6 @@ fn with_defaults(arguments: String, tool: &UpstreamTool) -> String {
 }
 
 impl Loaded {
-    /// A call that is cleared later.
-    fn held(self, clearance: Option<Clearance>) -> PreparedCall {
-        let mark = self.mark();
-        PreparedCall { route: Route::Held(Box::new(HeldCall::new(self, clearance))), mark, task: None }
-    }
-
     /// True if a person is to be asked about the program first.
     pub(super) fn is_unread(&self) -> bool {
         let CallPlan { broker, account, .. } = &self.plan;
@@ -177,19 +180,23 @@ impl Loaded {
         decided.ok_or_else(|| broker.world_fault(CallFault::Denied, "the process ends"))
     }
 
-    /// What the journal of the run has to know.
-    fn mark(&self) -> Option<CallMark> {
-        let seq = self.seq?;
-        let (plan, tool) = (&self.plan, &self.tool);
-        let policy = plan.broker.policy.current();
-        let server = plan.callee.name();
-        let is_read = tool.effect() == Effect::Read
-            || policy
-                .as_ref()
-                .is_some_and(|policy| policy.effect(server, &plan.target, tool) == ToolEffect::Read);
-        let is_idempotent = tool.annotations.idempotent_hint == Some(true);
-        let may_repeat = is_read || (is_idempotent && policy.is_some_and(|policy| policy.trusts(server)));
-        Some(CallMark { seq, is_read, may_repeat })
+    /// It changes nothing.
+    pub(super) fn is_read(&self) -> bool {
+        let CallPlan { broker, callee, target, .. } = &self.plan;
+        let effect = |policy: Arc<Policy>| policy.effect(callee.name(), target, &self.tool);
+        self.tool.effect() == Effect::Read || broker.policy.current().map(effect) == Some(ToolEffect::Read)
+    }
+
+    /// It may be made again although it may have been made.
+    pub(super) fn may_repeat(&self) -> bool {
+        let CallPlan { broker, callee, .. } = &self.plan;
+        let is_trusted = || broker.policy.current().is_some_and(|policy| policy.trusts(callee.name()));
+        self.is_read() || (self.tool.annotations.idempotent_hint == Some(true) && is_trusted())
+    }
+
+    /// An earlier process of its run may have made it.
+    pub(super) fn may_be_made(&self) -> bool {
+        self.is_in_doubt || self.task.is_some()
     }
 
     pub(super) fn subject(&self) -> Subject<'_> {
@@ -214,59 +221,8 @@ impl Loaded {
 
     /// Ends a call that is not sent.
     pub(super) fn unsent(self, fault: WorldFault) -> WorldFault {
-        let fault = if self.may_be_made { WorldFault::outcome_unknown() } else { fault };
+        let fault = if self.may_be_made() { WorldFault::outcome_unknown() } else { fault };
         refuse(self.call, fault)
-    }
-
-    /// The way to its callee.
-    pub(super) fn route(self, permitted: Permitted) -> Route {
-        let Loaded { plan, tool, arguments, store, now, left, call, .. } = self;
-        let most = plan.account.limits().max_upstream_response_bytes;
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
-        let CallPlan { broker, account, callee, target, notation: _, made: _, limit, waited: _ } = plan;
-        let upstream = match callee {
-            Callee::Server(upstream) => upstream,
-            Callee::Host(tool) => {
-                let deadline = now.checked_add(left).unwrap_or(now).into();
-                return Route::Direct(DirectCall {
-                    broker,
-                    account,
-                    tool,
-                    arguments,
-                    limit,
-                    deadline,
-                    max_bytes,
-                    call,
-                    permitted,
-                });
-            }
-        };
-        let repeat = Repeat::of(&target, &tool);
-        let is_observed = matches!(target, CallTarget::Tool(_)) && !tool.declares_result();
-        let sink = match store {
-            Some(store) => ResultSink::Spill { max_bytes, store },
-            None => ResultSink::Inline { max_bytes },
-        };
-        let mut request = ServerRequest::new(permitted, target, arguments, left, sink);
-        request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));
-        request.client = account.client().cloned();
-        request.progress = account.progress_listener().cloned();
-        let wrapped_in = tool.wraps_result_in();
-        let observed = is_observed.then(|| tool.clone());
-        let call = UpstreamCall {
-            broker,
-            account,
-            upstream,
-            limit,
-            request,
-            wrapped_in,
-            observed,
-            repeat,
-            polls_on: false,
-            call,
-        };
-        Route::Upstream(Box::new(call))
     }
 }
 

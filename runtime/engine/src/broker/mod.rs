@@ -42,6 +42,7 @@ use journaled::settle;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 use ptc_base::digest::sha256;
+use ptc_base::sync::RwLocked;
 pub(crate) use reserve::CallHistory;
 pub use reserve::{NoPermit, Pending, Permit};
 pub(crate) use send::OWN_CAP;
@@ -63,30 +64,31 @@ use ptc_upstream::{ClientFeatures, Upstream, UpstreamFault, UpstreamState};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
-/// The servers of a runtime, as callers of tools see them.
+/// The servers of a runtime, as callers of tools see them. Clones share all of it.
+#[derive(Clone)]
 pub struct ToolBroker {
     upstreams: Arc<RwLock<Arc<Upstreams>>>,
     /// Also restricts which servers these callers see.
     catalog: SharedCatalog,
     secrets: SecretRegistry,
     /// Results of tools without an output schema.
-    seen: Arc<ShapeMemory>,
+    pub(crate) seen: Arc<ShapeMemory>,
     /// The ledger records a hash of the arguments.
     hashes_arguments: Arc<AtomicBool>,
     /// Where large results are spilled.
     spills: LazySpillStore,
     /// Results for equal calls, if they are cached.
-    cache: Option<Arc<ResultCache>>,
+    pub(crate) cache: Option<Arc<ResultCache>>,
     /// What may be called.
-    policy: SharedPolicy,
+    pub(crate) policy: SharedPolicy,
     /// The client of this process, which may be asked.
-    client: ClientFeatures,
+    pub(crate) client: ClientFeatures,
     /// Records runs.
-    recorder: Option<Recorder>,
+    pub(crate) recorder: Option<Recorder>,
     /// Stores runs that outlive this process.
-    durable: Option<DurableRuns>,
+    pub(crate) durable: Option<DurableRuns>,
 }
 
 /// The configured servers by name.
@@ -165,40 +167,16 @@ impl ToolBroker {
         }
     }
 
-    /// A broker that caches results.
-    pub(crate) fn caching(self, caching: Option<ResultCaching>) -> ToolBroker {
-        ToolBroker { cache: caching.map(ResultCache::new), ..self }
-    }
-
-    /// A broker that remembers shapes of results here.
-    pub(crate) fn remembering(self, seen: Arc<ShapeMemory>) -> ToolBroker {
-        ToolBroker { seen, ..self }
-    }
-
     /// A broker with the same secrets and without servers.
     pub(crate) fn without_servers(&self) -> ToolBroker {
         let empty = ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone());
-        empty.under(self.policy.clone(), self.client.clone()).recording(self.recorder.clone())
-    }
-
-    /// A broker that asks this policy before each call, and this client where a person has to approve one.
-    pub(crate) fn under(self, policy: SharedPolicy, client: ClientFeatures) -> ToolBroker {
-        ToolBroker { policy, client, ..self }
-    }
-
-    /// A broker with runs that this recorder records.
-    pub(crate) fn recording(self, recorder: Option<Recorder>) -> ToolBroker {
-        ToolBroker { recorder, ..self }
+        let (policy, client) = (self.policy.clone(), self.client.clone());
+        ToolBroker { policy, client, recorder: self.recorder.clone(), ..empty }
     }
 
     /// Records runs, if they are recorded.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
-    }
-
-    /// A broker with runs that are stored here, if they have to outlive this process.
-    pub(crate) fn storing(self, durable: Option<DurableRuns>) -> ToolBroker {
-        ToolBroker { durable, ..self }
     }
 
     /// Where runs are stored that outlive this process.
@@ -213,19 +191,7 @@ impl ToolBroker {
 
     /// The broker of a restricted view: its callers see these servers only.
     pub(crate) fn restricted_to(&self, servers: ServerNames) -> ToolBroker {
-        ToolBroker {
-            upstreams: self.upstreams.clone(),
-            catalog: self.catalog.restricted_to(servers),
-            secrets: self.secrets.clone(),
-            seen: self.seen.clone(),
-            hashes_arguments: self.hashes_arguments.clone(),
-            spills: self.spills.clone(),
-            cache: self.cache.clone(),
-            policy: self.policy.clone(),
-            client: self.client.clone(),
-            recorder: self.recorder.clone(),
-            durable: self.durable.clone(),
-        }
+        ToolBroker { catalog: self.catalog.restricted_to(servers), ..self.clone() }
     }
 
     /// What is known about a tool at this moment.
@@ -243,11 +209,8 @@ impl ToolBroker {
     /// Why the tools of a configured server cannot be called at this moment; `None`: they can, or there is no such server.
     pub fn trouble(&self, server: &str) -> Option<String> {
         let status = self.upstream(server)?.status();
-        let state = status.state;
-        (state != UpstreamState::Ready).then(|| match status.error {
-            Some(error) => self.secrets.scrub(&error).into_owned(),
-            None => format!("upstream is {}", state.name()),
-        })
+        let is_ready = status.state == UpstreamState::Ready;
+        (!is_ready).then(|| self.secrets.scrub(&status.trouble()).into_owned())
     }
 
     /// Calls a tool for a run: starts its server if need be, checks the arguments, and waits for the answer, all
@@ -404,7 +367,7 @@ impl ToolBroker {
 
     /// Every configured server, in name order. They run while this is held.
     pub(crate) fn upstreams(&self) -> Arc<Upstreams> {
-        let all = self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.upstreams.read_locked().clone();
         match self.catalog.view() {
             0 => all,
             _ => {
@@ -416,13 +379,13 @@ impl ToolBroker {
 
     /// The server of this name.
     pub(crate) fn upstream(&self, name: &str) -> Option<Arc<dyn Upstream>> {
-        let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
+        let upstreams = self.upstreams.read_locked();
         upstreams.get(name).filter(|_| self.catalog.admits(name)).cloned()
     }
 
     /// Replaces the servers. A removed one ends after its last call in flight.
     pub(crate) fn replace_upstreams(&self, upstreams: Upstreams) {
-        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(upstreams);
+        *self.upstreams.write_locked() = Arc::new(upstreams);
         if let Some(cache) = &self.cache {
             cache.clear();
         }

@@ -29,7 +29,7 @@ const NOT_UTF8: &str = "the result is not UTF-8";
 
 /// A result, taken apart. Plain data.
 pub struct CallPayload {
-    content: PayloadContent,
+    pub(crate) content: PayloadContent,
     bytes: u64,
     kept: PayloadSource,
     /// Its bytes on the account of a run.
@@ -181,11 +181,6 @@ impl CallPayload {
             PayloadSource::Spilled(spilled) => Some(spilled),
             PayloadSource::Raw(_) | PayloadSource::Nothing => None,
         }
-    }
-
-    /// Its content, from which values are made.
-    pub(crate) fn content(&self) -> &PayloadContent {
-        &self.content
     }
 
     /// Payload bytes as received, counted once: structuredContent if present, else the content.

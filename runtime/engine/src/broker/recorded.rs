@@ -24,7 +24,7 @@ impl CallPayload {
         }
         let json =
             |place: &Option<Range<usize>>| place.as_ref().map(|place| Content::from_json(self.part(place)));
-        match self.content() {
+        match &self.content {
             PayloadContent::Success { value, blocks } => {
                 let value = match value {
                     Chosen::Structured(place) => Some(Content::from_json(self.part(place))),
@@ -106,6 +106,12 @@ impl WorldFault {
         WorldFault { reason: CallFault::OutcomeUnknown, message }
     }
 
+    /// The fault of a call that a recording does not have.
+    pub(crate) fn not_recorded(label: &str) -> WorldFault {
+        let message = format!("the recording has no call of {label} with these arguments");
+        WorldFault { reason: CallFault::NotRecorded, message }
+    }
+
     /// The fault as the journal of a run has it.
     pub(crate) fn recorded(&self) -> Answer {
         Answer::Fault { reason: self.reason.name().to_owned(), message: self.message.clone() }
@@ -132,7 +138,7 @@ impl ToolBroker {
         let call = OpenCall::begin(account, label, Instant::now(), None);
         let (server, target, policy) = (server.into(), target.clone(), self.policy.clone());
         let call = RecordedCall { server, target, policy, account: account.clone(), call, granted };
-        Some(PreparedCall { route: Route::Recorded(call), mark: None, task: None })
+        Some(PreparedCall { route: Route::Recorded(call) })
     }
 
     /// Enters a call into the ledger that was refused in another process.
@@ -206,9 +212,7 @@ impl PreparedCall {
     /// Its run, and its place in the ledger.
     pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
         match self.route {
-            Route::Upstream(call) => (call.account, call.call),
-            Route::Direct(call) => (call.account, call.call),
-            Route::Held(call) => call.into_open(),
+            Route::Loaded(loaded) => (loaded.plan.account, loaded.call),
             Route::Recorded(RecordedCall { account, call, .. }) => (account, call),
         }
     }

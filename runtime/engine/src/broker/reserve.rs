@@ -13,7 +13,7 @@ use ptc_calls::run::outcome::{CallFault, CallStatus, Effect};
 use ptc_calls::run::outgoing::EncodingPermit;
 use ptc_calls::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use ptc_calls::tools::{CallTarget, LookUp, Notation, Refusal, UpstreamTool};
-use ptc_upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
+use ptc_upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState};
 use ptc_vm::Span;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ pub(super) struct CallPlan {
 }
 
 /// Who is called.
+#[derive(Clone)]
 pub(super) enum Callee {
     Server(Arc<dyn Upstream>),
     Host(Arc<GrantedTool>),
@@ -68,16 +69,9 @@ pub(super) enum Callee {
 /// A call that waits for its server, or until less of its program is on the way there. It is paid for.
 pub struct Pending {
     plan: CallPlan,
-    tool: PendingTool,
+    /// Its tool is known, and its server runs.
+    is_loaded: bool,
     call: OpenCall,
-}
-
-/// The tool of a call that waits.
-enum PendingTool {
-    /// Of a server: looked for again when the wait is over, since lists change.
-    Listed { is_loaded: bool },
-    /// Of the host.
-    Granted(Arc<UpstreamTool>),
 }
 
 /// The right to encode one call. The next one in line gets it when it is dropped or used.
@@ -141,15 +135,7 @@ impl ToolBroker {
         let is_ready = upstream.is_ready();
         let plan = self.plan(account, Callee::Server(upstream), (target, notation), timeout);
         let effect = found.as_ref().map_or(Effect::Unknown, |tool| tool.effect());
-        let loaded = found.filter(|_| is_ready);
-        let tool = PendingTool::Listed { is_loaded: loaded.is_some() };
-        if let Some(tool) = loaded
-            && let Some(turn) = account.outgoing().try_permit(plan.callee.name())
-        {
-            return Ok(Permit::new(plan, tool, turn, None));
-        }
-        let call = plan.pay(effect, plan.made, None)?;
-        Err(NoPermit::Yet(Box::new(Pending { plan, tool, call })))
+        plan.permit(found.filter(|_| is_ready), effect)
     }
 
     /// [`ToolBroker::reserve`] for a tool of the host, which is always there and may always be called.
@@ -163,12 +149,7 @@ impl ToolBroker {
         // Nothing is looked for, so no message needs it.
         let target = (target, Notation::Lisp);
         let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
-        let listing = tool.listing().clone();
-        if let Some(turn) = account.outgoing().try_permit(plan.callee.name()) {
-            return Ok(Permit::new(plan, listing, turn, None));
-        }
-        let call = plan.pay(listing.effect(), plan.made, None)?;
-        Err(NoPermit::Yet(Box::new(Pending { plan, tool: PendingTool::Granted(listing), call })))
+        plan.permit(Some(tool.listing().clone()), tool.listing().effect())
     }
 
     fn plan(
@@ -263,15 +244,34 @@ impl Callee {
         }
     }
 
+    /// The tool of the host, if it is one.
+    pub(super) fn granted(&self) -> Option<&Arc<str>> {
+        match self {
+            Callee::Server(_) => None,
+            Callee::Host(tool) => Some(&tool.listing().name),
+        }
+    }
+
     /// Why none of its tools can be called.
     fn why_unavailable(&self) -> String {
         let Callee::Server(upstream) = self else { return String::new() };
-        let UpstreamStatus { state, error, .. } = upstream.status();
-        error.map_or_else(|| format!("upstream is {}", state.name()), |error| error.to_string())
+        upstream.status().trouble()
     }
 }
 
 impl CallPlan {
+    /// The permit for a call of a tool, if there is one now.
+    fn permit(self, tool: Option<Arc<UpstreamTool>>, effect: Effect) -> Result<Permit, NoPermit> {
+        let is_loaded = tool.is_some();
+        if let Some(tool) = tool
+            && let Some(turn) = self.account.outgoing().try_permit(self.callee.name())
+        {
+            return Ok(Permit::new(self, tool, turn, None));
+        }
+        let call = self.pay(effect, self.made, None)?;
+        Err(NoPermit::Yet(Box::new(Pending { plan: self, is_loaded, call })))
+    }
+
     /// Takes a call that begins at this moment from the budgets of its run and opens it. A call that is refused is in the
     /// ledger too, but never under way, so that refused calls in a loop take no room.
     pub(super) fn pay(
@@ -365,11 +365,8 @@ impl Pending {
     }
 
     /// The tool of the host that it is for.
-    pub(crate) fn granted(&self) -> Option<Arc<str>> {
-        match &self.plan.callee {
-            Callee::Server(_) => None,
-            Callee::Host(tool) => Some(tool.listing().name.clone()),
-        }
+    pub(crate) fn granted(&self) -> Option<&Arc<str>> {
+        self.plan.callee.granted()
     }
 
     /// Waits, within the time of the call. Dropping the future cancels the call; a start of its server goes on.
@@ -377,8 +374,8 @@ impl Pending {
     /// # Errors
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
-        let Pending { mut plan, tool, call } = self;
-        if let (PendingTool::Listed { is_loaded: false }, Callee::Server(upstream)) = (&tool, &plan.callee) {
+        let Pending { mut plan, is_loaded, call } = self;
+        if let (false, Callee::Server(upstream)) = (is_loaded, &plan.callee) {
             let before = call.elapsed();
             if let Err(fault) = start(&plan.account, upstream).await {
                 return Err(plan.fail(call, &fault).into());
@@ -394,9 +391,10 @@ impl Pending {
                 Err(_) => return Err(plan.fail(call, &UpstreamFault::Timeout(left)).into()),
             },
         };
-        let found = match tool {
-            PendingTool::Granted(tool) => Ok(Some(tool)),
-            PendingTool::Listed { .. } => plan.find(),
+        let found = match &plan.callee {
+            // Lists may have changed meanwhile.
+            Callee::Server(_) => plan.find(),
+            Callee::Host(tool) => Ok(Some(tool.listing().clone())),
         };
         match found {
             Ok(Some(tool)) => {

@@ -2,29 +2,24 @@
 //! calls.
 
 use super::cache::{CameBack, Keepable, Repeat};
-use super::direct::DirectCall;
-use super::held::HeldCall;
+use super::load::Loaded;
 use super::login::LoginRetry;
-use super::reserve::refuse;
+use super::reserve::{CallPlan, Callee, refuse};
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker, WorldFault};
 use ptc_calls::journal::RunJournal;
-use ptc_calls::policy::SharedPolicy;
+use ptc_calls::policy::{Permitted, SharedPolicy};
 use ptc_calls::run::account::{CallTag, RunAccount};
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, CallStatus};
-use ptc_calls::tools::{CallTarget, UpstreamTool};
-use ptc_upstream::{ServerRequest, TaskNotes, Upstream, UpstreamFault};
+use ptc_calls::tools::CallTarget;
+use ptc_upstream::{ResultSink, ServerRequest, TaskNotes, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A call that is ready to be sent.
 pub struct PreparedCall {
     pub(super) route: Route,
-    /// What the journal of its run knows it by.
-    pub(super) mark: Option<CallMark>,
-    /// The task that its server has made of it in an earlier process.
-    pub(super) task: Option<Arc<str>>,
 }
 
 /// What the journal of a run has of the task that a server makes of a call.
@@ -49,25 +44,13 @@ impl TaskNotes for JournaledTask {
     }
 }
 
-/// A call in the journal of its run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallMark {
-    pub(super) seq: u64,
-    /// It changes nothing.
-    pub(super) is_read: bool,
-    /// It may be made again.
-    pub(super) may_repeat: bool,
-}
-
 /// The limit of answers in the configuration of a server, in the message about an answer that exceeds it.
 pub(crate) const OWN_CAP: &str = "max_response_bytes of the server";
 
 /// How it gets there.
 pub(super) enum Route {
-    Upstream(Box<UpstreamCall>),
-    Direct(DirectCall),
-    /// It is not cleared yet.
-    Held(Box<HeldCall>),
+    /// To its callee.
+    Loaded(Box<Loaded>),
     /// Nowhere: it has its answer in the journal.
     Recorded(RecordedCall),
 }
@@ -84,25 +67,6 @@ pub(super) struct RecordedCall {
     pub(super) granted: Option<Arc<str>>,
 }
 
-/// A call of a server.
-pub(super) struct UpstreamCall {
-    pub(super) broker: Arc<ToolBroker>,
-    pub(super) account: Arc<RunAccount>,
-    pub(super) upstream: Arc<dyn Upstream>,
-    /// Time limit of the whole call, of which the request has the rest.
-    pub(super) limit: TimeLimit,
-    pub(super) request: ServerRequest,
-    /// The member that the tool wraps its results in.
-    pub(super) wrapped_in: Option<&'static str>,
-    /// The tool, if it has no output schema: the shapes of its results are learned.
-    pub(super) observed: Option<Arc<UpstreamTool>>,
-    /// What it means for cached results.
-    pub(super) repeat: Repeat,
-    /// It was made in an earlier process: its server is asked for what has become of it.
-    pub(super) polls_on: bool,
-    pub(super) call: OpenCall,
-}
-
 /// The response to a call, on the account of its run until it is dropped. Its reader settles it; dropped before, the call
 /// counts as cancelled.
 pub struct CallResponse {
@@ -115,9 +79,7 @@ impl PreparedCall {
     /// The call in the ledger.
     pub fn tag(&self) -> CallTag {
         match &self.route {
-            Route::Upstream(call) => call.call.tag(),
-            Route::Direct(call) => call.tag(),
-            Route::Held(call) => call.tag(),
+            Route::Loaded(call) => call.call.tag(),
             Route::Recorded(call) => call.call.tag(),
         }
     }
@@ -125,9 +87,7 @@ impl PreparedCall {
     /// The tool of the host that is called, if it is one.
     pub(crate) fn granted(&self) -> Option<&Arc<str>> {
         match &self.route {
-            Route::Upstream(_) => None,
-            Route::Direct(call) => Some(call.tool()),
-            Route::Held(call) => call.granted(),
+            Route::Loaded(call) => call.plan.callee.granted(),
             Route::Recorded(call) => call.granted.as_ref(),
         }
     }
@@ -137,46 +97,109 @@ impl PreparedCall {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let PreparedCall { mut route, mark, task } = self;
-        while let Route::Held(call) = route {
-            route = call.cleared().await?;
-        }
-        if let Some(mark) = mark {
-            route = journaled(route, mark, task).await?;
-        }
-        let made = match route {
-            Route::Upstream(call) => *call,
-            Route::Direct(call) => return call.send().await,
-            // A call that is held was cleared above, and a recorded one has its answer: neither is made.
-            route @ (Route::Held(_) | Route::Recorded(_)) => {
+        let loaded = match self.route {
+            Route::Loaded(loaded) => loaded,
+            // It has its answer in the journal: it is not made.
+            Route::Recorded(RecordedCall { call, .. }) => {
                 let message = "the call was not cleared".to_owned();
-                let fault = WorldFault { reason: CallFault::Denied, message };
-                let (_, call) = PreparedCall { route, mark: None, task: None }.into_open();
-                return Err(refuse(call, fault).into());
+                return Err(refuse(call, WorldFault { reason: CallFault::Denied, message }).into());
             }
         };
-        let UpstreamCall { broker, account, upstream, limit, mut request, call, .. } = made;
-        let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
-        let (result, cached, keepable) = loop {
-            let CameBack { result, cached, keepable } = match &broker.cache {
-                Some(cache) => cache.ask(&account, &upstream, request, made.repeat).await,
-                None => CameBack::upstream(upstream.call(request).await),
-            };
-            match result {
-                Ok(result) => break (result, cached, keepable),
-                Err(fault) => match retry.after(&fault, &account, &upstream).await {
-                    Some(again) => request = again,
-                    // The server does not know the task any more.
-                    None if made.polls_on
-                        && matches!(fault, UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) =>
-                    {
-                        return Err(refuse(call, WorldFault::outcome_unknown()).into());
-                    }
-                    None => {
-                        let own_cap = upstream.limits().max_response_bytes;
-                        return Err(unanswered(&broker, call, &fault, limit, own_cap));
-                    }
-                },
+        let (loaded, permitted) = loaded.cleared().await?;
+        let loaded = loaded.departed().await?;
+        match loaded.plan.callee.clone() {
+            Callee::Server(upstream) => loaded.ask(upstream, permitted).await,
+            Callee::Host(tool) => loaded.run(tool, permitted).await,
+        }
+    }
+
+    /// The same call, which a person has to approve because it may have been made already.
+    pub(crate) fn in_doubt(mut self) -> PreparedCall {
+        if let Route::Loaded(call) = &mut self.route {
+            call.is_in_doubt = true;
+        }
+        self
+    }
+
+    /// The same call, which its server has made this task of: the task is asked for in the place of another call.
+    pub(crate) fn continued(mut self, task: &str) -> PreparedCall {
+        if let Route::Loaded(call) = &mut self.route {
+            call.task = Some(task.into());
+        }
+        self
+    }
+
+    /// True if the call may be made again although it may have been made.
+    pub(crate) fn may_repeat(&self) -> bool {
+        matches!(&self.route, Route::Loaded(call) if call.may_repeat())
+    }
+}
+
+impl Loaded {
+    /// The journal that it is in, with its number there.
+    fn journal(&self) -> Option<(Arc<RunJournal>, u64)> {
+        Some((self.plan.account.journal()?.clone(), self.seq?))
+    }
+
+    /// What is known and noted of the task that its server makes of it, if its run outlives this process.
+    fn task_notes(&self) -> Option<JournaledTask> {
+        let (journal, seq) = self.journal()?;
+        let is_noted = matches!(self.plan.callee, Callee::Server(_)) && journal.outlives();
+        is_noted.then(|| JournaledTask { journal, seq, known: self.task.clone() })
+    }
+
+    /// The call once the journal of its run lets it leave.
+    async fn departed(self) -> Result<Loaded, CallError> {
+        let Some((journal, seq)) = self.journal() else { return Ok(self) };
+        if self.task_notes().is_some_and(|task| task.known.is_some()) {
+            return Ok(self);
+        }
+        let is_read = self.is_read();
+        match journal.leaves(seq, is_read, self.may_repeat()).await {
+            Ok(()) => Ok(self),
+            // A call that changes nothing needs no record.
+            Err(_) if is_read => Ok(self),
+            Err(error) => {
+                let message = format!("it was not made, because the run cannot be stored: {error}");
+                Err(refuse(self.call, WorldFault { reason: CallFault::StateUnavailable, message }).into())
+            }
+        }
+    }
+
+    /// Most bytes of its result in memory.
+    pub(super) fn max_bytes(&self) -> usize {
+        let most = self.plan.account.limits().max_upstream_response_bytes;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.plan.callee.limits().max_response_bytes.unwrap_or(most)
+    }
+
+    /// Asks its server.
+    async fn ask(self, upstream: Arc<dyn Upstream>, permitted: Permitted) -> Result<CallResponse, CallError> {
+        let (max_bytes, tasks) = (self.max_bytes(), self.task_notes());
+        let Loaded { plan, tool, arguments, store, left, deadline, call, .. } = self;
+        let CallPlan { broker, account, target, limit, .. } = plan;
+        let repeat = Repeat::of(&target, &tool);
+        let is_observed = matches!(target, CallTarget::Tool(_)) && !tool.declares_result();
+        // Its server is asked for what has become of a task.
+        let polls_on = tasks.as_ref().is_some_and(|task| task.known.is_some());
+        let sink = ResultSink { max_bytes, store };
+        let mut request = ServerRequest::new(permitted, target, arguments, left, sink);
+        request.deadline = deadline;
+        request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));
+        request.client = account.client().cloned();
+        request.progress = account.progress_listener().cloned();
+        request.tasks = tasks.map(|task| Arc::new(task) as Arc<dyn TaskNotes>);
+        let CameBack { result, cached, keepable } =
+            asked(&broker, &account, &upstream, request, repeat).await;
+        let result = match result {
+            Ok(result) => result,
+            // The server does not know the task any more.
+            Err(UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) if polls_on => {
+                return Err(refuse(call, WorldFault::outcome_unknown()).into());
+            }
+            Err(fault) => {
+                let own_cap = upstream.limits().max_response_bytes;
+                return Err(unanswered(&broker, call, &fault, limit, own_cap));
             }
         };
         // Large results wait for their turn to be read, on the account of the run.
@@ -184,8 +207,8 @@ impl PreparedCall {
             return Err(over_memory(call, result.answer().bytes().len() as u64));
         };
         let payload = match CallPayload::is_quick(&result) {
-            true => CallPayload::of(result, made.wrapped_in),
-            false => CallPayload::read(result, made.wrapped_in).await,
+            true => CallPayload::of(result, tool.wraps_result_in()),
+            false => CallPayload::read(result, tool.wraps_result_in()).await,
         };
         drop(waiting);
         if cached {
@@ -193,64 +216,32 @@ impl PreparedCall {
         }
         if payload.failure().is_none() {
             keepable.into_iter().for_each(Keepable::keep);
-            if let Some(tool) = made.observed.filter(|_| !cached) {
+            if is_observed && !cached {
                 broker.seen.note(upstream.name(), &tool, payload.bytes(), || payload.given());
             }
         }
         answered(&account, call, payload)
     }
-
-    /// The same call, which a person has to approve because it may have been made already.
-    pub(crate) fn in_doubt(self) -> PreparedCall {
-        match self.route {
-            Route::Held(call) => PreparedCall { route: Route::Held(Box::new(call.in_doubt())), ..self },
-            route => PreparedCall { route, ..self },
-        }
-    }
-
-    /// The same call, which its server has made this task of: the task is asked for in the place of another call.
-    pub(crate) fn continued(self, task: &str) -> PreparedCall {
-        let route = match self.route {
-            Route::Held(call) => Route::Held(Box::new(call.made())),
-            route => route,
-        };
-        PreparedCall { route, task: Some(task.into()), ..self }
-    }
-
-    /// True if the call may be made again although it may have been made.
-    pub(crate) fn may_repeat(&self) -> bool {
-        self.mark.is_some_and(|mark| mark.may_repeat)
-    }
 }
 
-/// The same call once the journal of its run lets it leave.
-async fn journaled(
-    mut route: Route,
-    CallMark { seq, is_read, may_repeat }: CallMark,
-    known: Option<Arc<str>>,
-) -> Result<Route, CallError> {
-    let account = match &route {
-        Route::Upstream(call) => &call.account,
-        Route::Direct(call) => &call.account,
-        Route::Held(_) | Route::Recorded(_) => return Ok(route),
-    };
-    let Some(journal) = account.journal().cloned() else { return Ok(route) };
-    if let (Route::Upstream(call), true) = (&mut route, journal.outlives()) {
-        let is_known = known.is_some();
-        call.request.tasks = Some(Arc::new(JournaledTask { journal: journal.clone(), seq, known }));
-        if is_known {
-            call.polls_on = true;
-            return Ok(route);
-        }
-    }
-    match journal.leaves(seq, is_read, may_repeat).await {
-        Ok(()) => Ok(route),
-        // A call that changes nothing needs no record.
-        Err(_) if is_read => Ok(route),
-        Err(error) => {
-            let message = format!("it was not made, because the run cannot be stored: {error}");
-            let (_, call) = PreparedCall { route, mark: None, task: None }.into_open();
-            Err(refuse(call, WorldFault { reason: CallFault::StateUnavailable, message }).into())
+/// What comes back from a server, which is asked again after a login.
+async fn asked(
+    broker: &ToolBroker,
+    account: &Arc<RunAccount>,
+    upstream: &Arc<dyn Upstream>,
+    mut request: ServerRequest,
+    repeat: Repeat,
+) -> CameBack {
+    let mut retry = LoginRetry::of_call(account, &broker.client, &request);
+    loop {
+        let back = match &broker.cache {
+            Some(cache) => cache.ask(account, upstream, request, repeat).await,
+            None => CameBack::upstream(upstream.call(request).await),
+        };
+        let Err(fault) = &back.result else { return back };
+        match retry.after(fault, account, upstream).await {
+            Some(again) => request = again,
+            None => return back,
         }
     }
 }

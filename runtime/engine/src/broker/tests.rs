@@ -66,7 +66,7 @@ impl Upstream for Plain {
 
     async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
         let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
-        let max_bytes = request.sink.max_bytes();
+        let max_bytes = request.sink.max_bytes;
         if body.len() > max_bytes {
             return Err(UpstreamFault::TooLarge { bytes: body.len() as u64, cap: max_bytes as u64 });
         }

@@ -12,12 +12,6 @@ use ptc_calls::run::outcome::PolicyRuling;
 /// A call that has waited. Each wait of a loaded call ends with one, and it can only be found again or ended.
 pub(super) struct Waited(Loaded);
 
-/// A call that has waited for an answer.
-pub(super) struct Answered<T> {
-    pub(super) call: Waited,
-    pub(super) answer: T,
-}
-
 impl Waited {
     /// The call with its tool as it is now.
     ///
@@ -31,7 +25,7 @@ impl Waited {
                 Ok(call)
             }
             Err(CallError::World(fault)) => Err(call.unsent(fault).into()),
-            Err(_) if call.may_be_made => Err(call.unsent(WorldFault::outcome_unknown()).into()),
+            Err(_) if call.may_be_made() => Err(call.unsent(WorldFault::outcome_unknown()).into()),
             Err(wrong) => Err(refused(call.call, wrong)),
         }
     }
@@ -61,23 +55,23 @@ impl Loaded {
     }
 
     /// Asks a person. The time of the run stands still.
-    pub(super) async fn asked(self, asked: &AskedOf) -> Answered<Result<Approval, ApprovalAnswer>> {
+    pub(super) async fn asked(self, asked: &AskedOf) -> (Waited, Result<Approval, ApprovalAnswer>) {
         let CallPlan { broker, account, .. } = &self.plan;
         park(account).await;
         let pause = account.wait_for_start();
         let client = broker.client.form_for(account.client());
         let answer = broker.policy.ask(account, asked, &self.subject(), client).await;
         drop(pause);
-        Answered { call: Waited(self), answer }
+        (Waited(self), answer)
     }
 
     /// Counts the call. It may wait for another process.
     pub(super) async fn counted(
         self,
         counted: CountedCall,
-    ) -> Answered<Result<(Permitted, PolicyRuling), PolicyRuling>> {
+    ) -> (Waited, Result<(Permitted, PolicyRuling), PolicyRuling>) {
         let answer = self.plan.broker.policy.count(counted).await;
-        Answered { call: Waited(self), answer }
+        (Waited(self), answer)
     }
 }
 

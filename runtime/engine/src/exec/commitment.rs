@@ -11,7 +11,7 @@
 //! Size decides, not age: on a busy machine every program is old before it ends.
 
 use ptc_base::sync::Locked;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// What a program may add in one quantum before its size is checked. A single bulk operation may add more, up
 /// to the program's own limit; a worker can overdraw by that much at most.
@@ -69,12 +69,12 @@ impl Commitments {
 
     /// Changes the total.
     pub(crate) fn set_total(&self, total: u64) {
-        self.lock().total = total;
+        self.sums.locked().total = total;
     }
 
     /// Commits what a quantum of a program with this limit may need; false when it has to wait.
     pub(crate) fn begin_turn(&self, limit: u64, commitment: &mut Commitment) -> bool {
-        let mut sums = self.lock();
+        let mut sums = self.sums.locked();
         let more = limit.saturating_sub(commitment.bytes).min(TURN_BYTES);
         let more = match commitment.class {
             Class::Small => more.min(sums.reserve() / TURN_SHARE).max(1),
@@ -95,7 +95,7 @@ impl Commitments {
     /// After a quantum a program counts with what it holds. A program beyond the total joins the others once
     /// there is room for it.
     pub(crate) fn end_turn(&self, held: u64, commitment: &mut Commitment) {
-        let mut sums = self.lock();
+        let mut sums = self.sums.locked();
         let was_beyond = commitment.class == Class::Beyond;
         let mut class = if held <= sums.small_bytes() { Class::Small } else { Class::Large };
         if was_beyond {
@@ -110,7 +110,7 @@ impl Commitments {
     /// exceeds it. Otherwise each in turn would grow to its limit, and wait.
     pub(crate) fn rest(&self, commitment: &mut Commitment) {
         if commitment.class == Class::Beyond {
-            let mut sums = self.lock();
+            let mut sums = self.sums.locked();
             if sums.sum() <= sums.total {
                 sums.is_overdrawn = false;
                 sums.change(commitment, commitment.bytes, Class::Large);
@@ -120,15 +120,11 @@ impl Commitments {
 
     /// Removes a program that has ended.
     pub(crate) fn end(&self, mut commitment: Commitment) {
-        let mut sums = self.lock();
+        let mut sums = self.sums.locked();
         if commitment.class == Class::Beyond {
             sums.is_overdrawn = false;
         }
         sums.change(&mut commitment, 0, Class::Small);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.sums.locked()
     }
 }
 
@@ -228,7 +224,7 @@ mod tests {
     }
 
     fn sums(account: &Commitments) -> (u64, u64, bool) {
-        let sums = account.lock();
+        let sums = account.sums.locked();
         (sums.small, sums.large, sums.is_overdrawn)
     }
 

@@ -6,7 +6,7 @@ use crate::guest::{CallId, Reply};
 use ptc_base::sync::Locked;
 use ptc_calls::run::RunId;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A message to a worker about a started program.
@@ -37,29 +37,25 @@ struct InboxInner {
 }
 
 impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, InboxInner> {
-        self.inner.locked()
-    }
-
     pub(crate) fn push(&self, message: WorkerMessage) {
-        self.lock().messages.push_back(message);
+        self.inner.locked().messages.push_back(message);
         self.arrived.notify_one();
     }
 
     /// Makes the worker look at the shared queue.
     pub(super) fn wake(&self) {
-        self.lock().woken = true;
+        self.inner.locked().woken = true;
         self.arrived.notify_one();
     }
 
     /// Takes everything that has arrived.
     pub(crate) fn drain(&self) -> VecDeque<WorkerMessage> {
-        std::mem::take(&mut self.lock().messages)
+        std::mem::take(&mut self.inner.locked().messages)
     }
 
     /// Waits until something arrives or `deadline` passes.
     pub(crate) fn wait(&self, deadline: Option<Instant>) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         while inner.messages.is_empty() && !inner.woken {
             inner = match deadline {
                 None => self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner),

@@ -13,7 +13,7 @@ use ptc_calls::run::watcher::{Recipient, RunWatcher};
 use ptc_vm::InterruptKind;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -43,7 +43,7 @@ pub(crate) struct Queue {
     /// Number of runs so far.
     runs: AtomicU64,
     inner: Mutex<QueueInner>,
-    inboxes: Vec<Arc<Inbox>>,
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// Programs of all workers that have begun and can run.
     runnable: AtomicUsize,
     /// Above this number another program begins only when it has waited for [`PATIENCE`].
@@ -87,17 +87,9 @@ impl Queue {
         }
     }
 
-    pub(crate) fn inboxes(&self) -> &[Arc<Inbox>] {
-        &self.inboxes
-    }
-
     /// Sets how many programs may run before others have to wait for [`PATIENCE`].
     pub(crate) fn set_most_runnable(&self, most: usize) {
         self.most_runnable.store(most, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueInner> {
-        self.inner.locked()
     }
 
     /// Queues a guest and wakes an idle worker, or hands it to the only worker that can run it. Its watcher is notified of
@@ -112,7 +104,7 @@ impl Queue {
     ) -> Submitted {
         let (handle, recipient) = self.begin(watcher);
         let job = Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient, queued });
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         match choice {
             _ if inner.closed => {
                 drop(inner);
@@ -164,7 +156,7 @@ impl Queue {
 
     /// Takes the next program if it `may` begin, or enters the worker in the list of idle ones.
     pub(crate) fn take_or_idle(&self, worker: usize, may: impl FnOnce(&QueuedRun) -> bool) -> Found {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         match inner.jobs.pop_front() {
             Some(job) if may(&job) => {
                 self.runnable(1);
@@ -186,7 +178,7 @@ impl Queue {
     /// Since when the next program has waited, if a worker that is busy with others should begin it. That is
     /// the case when no worker is idle, and few programs are running or it has waited long enough.
     pub(crate) fn offer(&self) -> Option<Instant> {
-        let inner = self.lock();
+        let inner = self.inner.locked();
         let queued = inner.jobs.front()?.queued;
         let is_free = inner.idle.is_empty()
             && inner.woken == 0
@@ -196,7 +188,7 @@ impl Queue {
 
     /// Takes the offered program, unless another worker was faster or it may not begin.
     pub(crate) fn take(&self, may: impl FnOnce(&QueuedRun) -> bool) -> Option<Box<QueuedRun>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         let job = inner.jobs.pop_front()?;
         if may(&job) {
             self.runnable(1);
@@ -214,7 +206,7 @@ impl Queue {
 
     /// Removes a worker from the list of idle ones.
     pub(crate) fn busy(&self, worker: usize) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.locked();
         match inner.idle.iter().position(|&idle| idle == worker) {
             Some(place) => {
                 inner.idle.swap_remove(place);
@@ -226,7 +218,7 @@ impl Queue {
     /// Drops all queued programs and tells every worker to stop.
     pub(crate) fn close(&self) {
         let jobs = {
-            let mut inner = self.lock();
+            let mut inner = self.inner.locked();
             inner.closed = true;
             std::mem::take(&mut inner.jobs)
         };

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Limit of all turns, in bytes of JSON; the oldest are dropped.
@@ -149,7 +149,7 @@ impl TurnHistory {
     pub fn add_run(&self, id: &str, program: &str, outcome: &Outcome) {
         let is_ok = outcome.result.is_ok();
         let (attempt, turn) = {
-            let mut kept = self.kept();
+            let mut kept = self.kept.locked();
             let (attempts, turns) = kept.runs.entry(id.to_owned()).or_default();
             *attempts += 1;
             *turns += u64::from(is_ok);
@@ -191,7 +191,7 @@ impl TurnHistory {
         if bytes > LONGEST_TURN {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = self.kept.locked();
         kept.bytes += bytes;
         kept.turns.push_back((Arc::new(turn), bytes));
         while kept.bytes > MOST_BYTES
@@ -201,13 +201,9 @@ impl TurnHistory {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, HistoryState> {
-        self.kept.locked()
-    }
-
     /// The turns of one session, or of all.
     fn turns(&self, id: Option<&str>) -> Vec<Arc<LogEntry>> {
-        let kept = self.kept();
+        let kept = self.kept.locked();
         let turns = kept.turns.iter().map(|(turn, _)| turn);
         turns.filter(|turn| id.is_none_or(|id| turn.id == id)).cloned().collect()
     }

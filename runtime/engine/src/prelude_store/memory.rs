@@ -3,7 +3,7 @@
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use ptc_base::sync::Locked;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Facts about an id, and its texts by version.
 type Known = (Head, BTreeMap<u64, String>);
@@ -13,23 +13,19 @@ pub(super) struct MemoryBackend {
     ids: Mutex<BTreeMap<String, Known>>,
 }
 
-impl MemoryBackend {
-    fn ids(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.ids.locked()
-    }
-}
+impl MemoryBackend {}
 
 impl StoreBackend for MemoryBackend {
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError> {
-        Ok(self.ids().iter().map(|(id, (head, _))| (id.clone(), head.clone())).collect())
+        Ok(self.ids.locked().iter().map(|(id, (head, _))| (id.clone(), head.clone())).collect())
     }
 
     fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
-        Ok(self.ids().get(id).map(|(head, _)| head.clone()))
+        Ok(self.ids.locked().get(id).map(|(head, _)| head.clone()))
     }
 
     fn source(&self, id: &str, version: u64) -> Result<Option<String>, StoreError> {
-        Ok(self.ids().get(id).and_then(|(_, sources)| sources.get(&version)).cloned())
+        Ok(self.ids.locked().get(id).and_then(|(_, sources)| sources.get(&version)).cloned())
     }
 
     fn update(
@@ -37,7 +33,7 @@ impl StoreBackend for MemoryBackend {
         id: &str,
         decide: &mut dyn FnMut(Option<Head>, usize) -> Result<HeadChange, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut ids = self.ids();
+        let mut ids = self.ids.locked();
         let HeadChange { head, added, dropped } =
             decide(ids.get(id).map(|(head, _)| head.clone()), ids.len())?;
         let (known, sources) = ids.entry(id.to_owned()).or_default();

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::collections::HashSet;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// A file being read.
 pub(super) struct Document<'a> {
@@ -22,6 +23,11 @@ pub(super) struct Document<'a> {
 pub(super) const NAME: &str = "name";
 
 impl Document<'_> {
+    /// A path of the file; a relative one is looked for where the file is.
+    pub(super) fn beside(&self, path: impl AsRef<Path>) -> PathBuf {
+        Path::new(self.name).parent().unwrap_or(Path::new("")).join(path)
+    }
+
     /// Whether this number stands somewhere in the text, as it is written here.
     pub(super) fn has_number(&self, number: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');

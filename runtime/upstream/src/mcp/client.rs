@@ -37,7 +37,7 @@ impl RpcClient {
         patience: Duration,
     ) -> Result<RawAnswer, UpstreamFault> {
         let Question { target, params, era, max_bytes, trace } = question;
-        let sink = ResultSink::Inline { max_bytes };
+        let sink = ResultSink { max_bytes, store: None };
         let mut request =
             ServerRequest::new(Permitted::by_caller(), target, String::new().into(), patience, sink);
         request.envelope = Envelope { head: params, era, ..Envelope::default() };

@@ -27,7 +27,7 @@ pub(super) async fn list(
 ) -> Result<CallResult, UpstreamFault> {
     let (method, member) = kind.parts();
     let ServerRequest { target, timeout, deadline, sink, trace, .. } = request;
-    let cap = sink.max_bytes();
+    let cap = sink.max_bytes;
     let mut all = String::from("[");
     let (mut page, mut cursors) = (String::new(), HashSet::new());
     for _ in 0..PAGES {

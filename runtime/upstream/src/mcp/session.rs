@@ -16,7 +16,7 @@ use ptc_base::secrets::SecretRegistry;
 use ptc_base::sync::Locked;
 use ptc_calls::tools::{CallTarget, ListKind, Listed, OWN_FACTS, TaskSupport, UpstreamTool};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// A subscription stays open as long as the connection.
@@ -69,7 +69,7 @@ impl McpSession {
         }
         if matches!(hello.dialect, Dialect::Stateless { .. }) && self.client.connection.has_headers() {
             let mirrored = Arc::new(MirroredArguments::read(&mut listed));
-            *self.mirrored.lock().unwrap_or_else(PoisonError::into_inner) = mirrored;
+            *self.mirrored.locked() = mirrored;
         }
         listed
     }
@@ -177,7 +177,7 @@ impl Connection for McpSession {
         let mut mirrored = Vec::new();
         match &request.target {
             CallTarget::Tool(tool) => {
-                let arguments = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let arguments = self.mirrored.locked().clone();
                 mirrored = arguments.of_call(tool, request.arguments.as_str());
             }
             CallTarget::Prompt(_) => {

@@ -6,6 +6,7 @@ use super::spec::OpenApiSpec;
 use ptc_base::net::excerpt;
 use ptc_calls::tools::glob;
 use ptc_vm::fault::nearest;
+use std::collections::BTreeSet;
 
 /// How an entry names a tag.
 const TAG: &str = "tag:";
@@ -32,10 +33,7 @@ pub(super) struct Choice<'c, 'a> {
 /// Chooses from these operations.
 pub(super) fn choose<'c, 'a>(operations: &'c [ListedOperation<'a>], spec: &OpenApiSpec) -> Choice<'c, 'a> {
     let mut choice = Choice::default();
-    let mut words: Vec<&String> = spec.include.iter().chain(&spec.with_effects).collect();
-    words.sort_unstable();
-    words.dedup();
-    for word in words {
+    for word in spec.include.iter().chain(&spec.with_effects).collect::<BTreeSet<_>>() {
         if let Some(entry) = operations.iter().find(|entry| entry.id == *word) {
             choice.by_id.push(entry);
             continue;

@@ -5,7 +5,6 @@ use super::choose::{choose, is_pattern};
 use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
 };
-use super::inspect::OpenApiInspectionParts;
 use super::media::{JSON, accept, concrete, is_json};
 use super::name::tool_name;
 use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
@@ -58,7 +57,7 @@ pub(super) struct Compiled {
     /// Notes to the operator.
     pub(super) notes: Vec<String>,
     /// The operations of the tools, by the tools' names.
-    names: BTreeMap<String, String>,
+    pub(super) names: BTreeMap<String, String>,
     /// Operations that only a pattern names, and why each of them is no tool.
     pub(super) left_out: Vec<String>,
     /// Those of them that may change something.
@@ -194,12 +193,6 @@ impl Compiled {
             ));
         }
         notes
-    }
-
-    /// What an inspection shows.
-    pub(super) fn into_parts(self) -> OpenApiInspectionParts {
-        let Compiled { names, info, left_out, .. } = self;
-        OpenApiInspectionParts { tools: names.into_keys().collect(), info, left_out }
     }
 }
 

@@ -125,10 +125,7 @@ impl Connection for OpenApiConnection {
             drop(arguments);
             self.result(response, &sink).await
         };
-        tokio::select! {
-            answer = answered => answer,
-            fault = self.service.closed() => Err(fault),
-        }
+        self.service.life.unless_closed(answered).await?
     }
 
     /// True when the service sends any response within `patience`.
@@ -142,7 +139,7 @@ impl Connection for OpenApiConnection {
     }
 
     fn close(&self, why: &str) {
-        self.service.close(why);
+        self.service.life.close(why);
     }
 
     async fn shut_down(&self) {
@@ -155,7 +152,7 @@ impl OpenApiConnection {
     async fn result(&self, mut response: Response, sink: &ResultSink) -> Result<CallResult, UpstreamFault> {
         let status = response.status;
         if !status.is_success() {
-            return self.failure(response, sink.max_bytes()).await;
+            return self.failure(response, sink.max_bytes).await;
         }
         let media = response.media_type();
         let body = overflow::read(&mut response.body, sink).await?;

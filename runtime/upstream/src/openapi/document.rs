@@ -3,6 +3,7 @@
 //!
 //! All other parts stay text.
 
+use ptc_base::named_enum;
 use ptc_base::net::excerpt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -49,22 +50,13 @@ pub(super) struct OpenApiDocument<'a> {
     pub(super) info: String,
 }
 
-/// The version of the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenApiVersion {
-    /// 3.0: has its own dialect of JSON Schema.
-    V30,
-    /// 3.1 and 3.2: JSON Schema 2020-12.
-    V31,
-}
-
-impl OpenApiVersion {
-    /// Its name for people.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            OpenApiVersion::V30 => "OpenAPI 3.0",
-            OpenApiVersion::V31 => "OpenAPI 3.1",
-        }
+named_enum! {
+    /// The version of the specification.
+    pub(super) enum OpenApiVersion {
+        /// 3.0: has its own dialect of JSON Schema.
+        V30 = "OpenAPI 3.0",
+        /// 3.1 and 3.2: JSON Schema 2020-12.
+        V31 = "OpenAPI 3.1",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Inspects an OpenAPI service before it is configured: whether its address serves an OpenAPI document, which
 //! operations become tools, and why the others do not.
 
-use super::compile::compile;
+use super::compile::{Compiled, compile};
 use super::document::OpenApiDocument;
 use super::load::load;
 use super::service::OpenApiService;
@@ -45,18 +45,11 @@ pub async fn inspect_openapi(spec: OpenApiSpec) -> Result<OpenApiInspection, Str
         load(&OpenApiService::new(spec.clone(), client, events)).await.map_err(|fault| fault.to_string())?;
     let compiled = tasks::blocking(TaskOwner::Connection, move |_| {
         let (base_url, elsewhere) = base(&text, &spec)?;
-        let compiled = compile(&text, &spec)?;
-        let OpenApiInspectionParts { tools, info, left_out } = compiled.into_parts();
+        let Compiled { names, info, left_out, .. } = compile(&text, &spec)?;
+        let tools = names.into_keys().collect();
         Ok(OpenApiInspection { base_url, elsewhere, info, tools, left_out })
     });
     compiled.await.unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
-}
-
-/// Parts of a compiled document that an inspection shows.
-pub(super) struct OpenApiInspectionParts {
-    pub(super) tools: Vec<String>,
-    pub(super) info: String,
-    pub(super) left_out: Vec<String>,
 }
 
 /// The first server that the document names: its address if it is at the origin where the document is, else its text.

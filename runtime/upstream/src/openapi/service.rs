@@ -4,12 +4,12 @@
 use super::spec::OpenApiSpec;
 use crate::UpstreamFault;
 use crate::transport::ServerEvents;
+use crate::transport::life::Life;
 use ptc_base::net::{
     HeaderName, HttpClient, Method, Payload, Response, StatusCode, Url, excerpt, explain_challenges,
 };
 use ptc_calls::run::trace::TraceContext;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Length limit of a header in a message, in characters.
 const SHOWN: usize = 200;
@@ -19,8 +19,7 @@ pub(super) struct OpenApiService {
     pub(super) spec: OpenApiSpec,
     client: HttpClient,
     events: Arc<ServerEvents>,
-    /// Why the connection was closed; `None` while it is open.
-    closed: watch::Sender<Option<Arc<str>>>,
+    pub(super) life: Life,
 }
 
 /// One request.
@@ -38,12 +37,7 @@ pub(super) struct Exchange {
 impl OpenApiService {
     pub(super) fn new(spec: OpenApiSpec, client: HttpClient, events: Arc<ServerEvents>) -> OpenApiService {
         let client = client.finding_results();
-        OpenApiService { spec, client, events, closed: watch::Sender::new(None) }
-    }
-
-    /// Fails every request, now and later.
-    pub(super) fn close(&self, why: &str) {
-        self.closed.send_replace(Some(why.into()));
+        OpenApiService { spec, client, events, life: Life::new() }
     }
 
     /// Sends a request and waits for the headers of its response. Any response shows that the service works.
@@ -70,14 +64,6 @@ impl OpenApiService {
         let response = self.client.send(method, &url, &headers, body).await?;
         self.events.answered();
         Ok(response)
-    }
-
-    /// Waits until the connection is closed.
-    pub(super) async fn closed(&self) -> UpstreamFault {
-        let mut closed = self.closed.subscribe();
-        // `self` owns the sender, so it is not closed.
-        let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-        UpstreamFault::Unavailable(why.as_deref().unwrap_or("upstream is stopped").to_owned())
     }
 
     pub(super) fn events(&self) -> &ServerEvents {

@@ -1,15 +1,16 @@
 //! Registers child processes that ptc runs itself, such as Python interpreters and configured commands, so that the
 //! cleanup of processes left over from MCP servers does not kill them.
 
+use ptc_base::sync::Locked;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Children of this process that come from no server. Global, because children belong to the whole process.
 static COMPANIONS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// The ids of all companions.
 pub(super) fn companions() -> MutexGuard<'static, BTreeSet<u32>> {
-    COMPANIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    COMPANIONS.locked()
 }
 
 /// Spawns a child that no guardian takes for an orphan of a server, until it is forgotten.

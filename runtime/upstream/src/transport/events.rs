@@ -8,9 +8,10 @@ use crate::client_features::{PassedRequest, forwarded};
 use crate::jsonrpc::message::{self, ProgressNote};
 use crate::progress::{CallProgress, FollowedCall, FollowedCalls};
 use crate::{CallingClient, ClientError, ClientFeatures, Offered};
+use ptc_base::sync::Locked;
 use ptc_calls::tools::{ServerText, SharedCatalog, UpstreamTool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 
 /// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
@@ -155,7 +156,7 @@ impl ServerEvents {
 
     /// Logs each reason once: a server that asks in a loop would fill the log.
     fn tell_declined(&self, method: &str, why: &'static str) {
-        let mut declined = self.declined.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut declined = self.declined.locked();
         if !declined.contains(&why) {
             declined.push(why);
             let method = ServerText::new(method);

@@ -10,12 +10,14 @@
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
 //!   [`unusable`]: an entry that cannot be used.
 //! - [`companions`]: children of this process that are no servers.
+//! - [`life`]: whether a connection without a process may be used.
 //! - [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
 pub(crate) mod companions;
 pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod http;
+pub(crate) mod life;
 pub(crate) mod local;
 pub(crate) mod pace;
 mod questions;

@@ -6,7 +6,7 @@ use crate::ClientError;
 use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -49,7 +49,7 @@ impl Waiting {
 impl Questions {
     /// Counts a call until the result is dropped.
     pub(super) fn enter(&self) -> AskingCall {
-        self.lock().calls += 1;
+        self.0.locked().calls += 1;
         AskingCall(self.clone())
     }
 
@@ -68,7 +68,7 @@ impl Questions {
     where
         R: FnOnce(Result<String, ClientError>) + Send + 'static,
     {
-        let mut state = self.lock();
+        let mut state = self.0.locked();
         if state.waiting.len() >= MOST && !state.waiting.contains_key(id) && !state.make_room() {
             return Err((FULL, reply));
         }
@@ -94,28 +94,24 @@ impl Questions {
 
     /// The server withdraws a request of its own.
     pub(super) fn withdraw(&self, id: &str) {
-        if let Some(waiting) = self.lock().waiting.remove(id) {
+        if let Some(waiting) = self.0.locked().waiting.remove(id) {
             waiting.task.abort();
         }
     }
 
     /// Aborts all requests.
     pub(super) fn abort(&self) {
-        for (_, waiting) in self.lock().waiting.drain() {
+        for (_, waiting) in self.0.locked().waiting.drain() {
             waiting.task.abort();
         }
     }
 
     /// A request was answered.
     fn forget(&self, id: &str, number: u64) {
-        let mut state = self.lock();
+        let mut state = self.0.locked();
         if state.waiting.get(id).is_some_and(|waiting| waiting.number == number) {
             state.waiting.remove(id);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.locked()
     }
 }
 
@@ -134,7 +130,7 @@ pub(crate) struct AskingCall(Questions);
 
 impl Drop for AskingCall {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.0.locked();
         state.calls -= 1;
         if state.calls == 0 {
             for (_, waiting) in state.waiting.extract_if(|_, waiting| waiting.is_of_call) {

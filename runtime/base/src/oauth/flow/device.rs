@@ -89,9 +89,7 @@ impl ServerLogin {
         let client = inner.client(&http, &discovered, None, &requested).await?;
         let scope = requested.to_string();
         let mut fields = vec![("resource", discovered.resource.as_str())];
-        if !scope.is_empty() {
-            fields.push(("scope", scope.as_str()));
-        }
+        fields.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
         let (issuer, secrets) = (&*server.issuer, &inner.secrets);
         let endpoint = TokenEndpoint { http: &http, address: endpoint, issuer, client: &client, secrets };
         let answer: Answer = endpoint

@@ -35,9 +35,7 @@ impl Inner {
                 let scope = requested.to_string();
                 let mut fields =
                     vec![("grant_type", "client_credentials"), ("resource", discovered.resource.as_str())];
-                if !scope.is_empty() {
-                    fields.push(("scope", scope.as_str()));
-                }
+                fields.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
                 let endpoint = TokenEndpoint::of_server(&http, server, &client, &self.secrets)?;
                 (endpoint.tokens(change, &fields).await?, LoginId::client())
             }
@@ -103,9 +101,7 @@ impl Inner {
             ("subject_token", id_token.expose()),
             ("subject_token_type", ID_TOKEN),
         ];
-        if !scope.is_empty() {
-            fields.push(("scope", scope.as_str()));
-        }
+        fields.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
         let endpoint = TokenEndpoint::of_server(&http, &server, &client, &self.secrets)?;
         let exchanged = endpoint.exchange(&fields).await;
         let (assertion, kind) = exchanged.map_err(|fault| match OAuthFault::from(fault) {

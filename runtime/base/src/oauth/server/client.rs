@@ -1,6 +1,7 @@
 //! The OAuth identity of `ptc` at one authorization server: how it gets a client id (configured, described by a
 //! document, or registered), and how it authenticates.
 
+use crate::named_enum;
 use crate::oauth::OAuthFault;
 use crate::oauth::server::assertion::SigningKey;
 use crate::oauth::server::http::NamedHttp;
@@ -12,35 +13,21 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How a client authenticates at the token endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oauth) enum ClientMethod {
-    /// Not at all: a public client.
-    None,
-    /// Id and secret in the Authorization header.
-    Basic,
-    /// Id and secret in the form.
-    Post,
-    /// An assertion that the client signs.
-    PrivateKeyJwt,
+named_enum! {
+    /// How a client authenticates at the token endpoint.
+    pub(in crate::oauth) enum ClientMethod, ALL {
+        /// Not at all: a public client.
+        None = "none",
+        /// Id and secret in the Authorization header.
+        Basic = "client_secret_basic",
+        /// Id and secret in the form.
+        Post = "client_secret_post",
+        /// An assertion that the client signs.
+        PrivateKeyJwt = "private_key_jwt",
+    }
 }
 
 impl ClientMethod {
-    const NAMES: [(ClientMethod, &'static str); 4] = [
-        (ClientMethod::None, "none"),
-        (ClientMethod::Basic, "client_secret_basic"),
-        (ClientMethod::Post, "client_secret_post"),
-        (ClientMethod::PrivateKeyJwt, "private_key_jwt"),
-    ];
-
-    pub(in crate::oauth) fn name(self) -> &'static str {
-        ClientMethod::NAMES.iter().find(|(method, _)| *method == self).map_or("none", |(_, name)| name)
-    }
-
-    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientMethod> {
-        ClientMethod::NAMES.iter().find(|(_, known)| *known == name).map(|(method, _)| *method)
-    }
-
     /// The method for a client with a secret that the server supports. Without a list it is Basic (RFC 8414).
     fn with_secret(server: &AuthorizationServer) -> Result<ClientMethod, OAuthFault> {
         let Some(supported) = &server.token_endpoint_auth_methods_supported else {
@@ -59,30 +46,15 @@ impl ClientMethod {
     }
 }
 
-/// Where a client comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::oauth) enum ClientOrigin {
-    /// The configuration.
-    Configured,
-    /// A document at the address that is its id.
-    Document,
-    /// Registered by `ptc` (RFC 7591).
-    Registered,
-}
-
-impl ClientOrigin {
-    const NAMES: [(ClientOrigin, &'static str); 3] = [
-        (ClientOrigin::Configured, "configured"),
-        (ClientOrigin::Document, "document"),
-        (ClientOrigin::Registered, "registered"),
-    ];
-
-    pub(in crate::oauth) fn name(self) -> &'static str {
-        ClientOrigin::NAMES.iter().find(|(origin, _)| *origin == self).map_or("configured", |(_, name)| name)
-    }
-
-    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientOrigin> {
-        ClientOrigin::NAMES.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
+named_enum! {
+    /// Where a client comes from.
+    pub(in crate::oauth) enum ClientOrigin, ALL {
+        /// The configuration.
+        Configured = "configured",
+        /// A document at the address that is its id.
+        Document = "document",
+        /// Registered by `ptc` (RFC 7591).
+        Registered = "registered",
     }
 }
 
@@ -106,31 +78,29 @@ impl Client {
         issuer: &str,
         secrets: &SecretRegistry,
     ) -> Result<Authentication, OAuthFault> {
-        let id = || ("client_id", Credential::composed(self.id.as_str()));
-        Ok(match (self.method, &self.secret, &self.key) {
+        let (mut fields, mut header) = (vec![("client_id", Credential::composed(self.id.as_str()))], None);
+        match (self.method, &self.secret, &self.key) {
             (ClientMethod::Basic, Some(secret), _) => {
                 // RFC 6749, section 2.3.1: both are encoded as in a form first.
                 let encoded =
                     |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = STANDARD.encode(format!("{}:{}", encoded(&self.id), encoded(secret.expose())));
                 drop(Credential::token(pair.as_str(), secrets));
-                let header = Some(Credential::composed(format!("Basic {pair}")));
                 // The SDKs of MCP look for the id in the form, too.
-                Authentication { fields: vec![id()], header }
+                header = Some(Credential::composed(format!("Basic {pair}")));
             }
-            (ClientMethod::Post, Some(secret), _) => {
-                Authentication { fields: vec![id(), ("client_secret", secret.clone())], header: None }
-            }
+            (ClientMethod::Post, Some(secret), _) => fields.push(("client_secret", secret.clone())),
             (ClientMethod::PrivateKeyJwt, _, Some(key)) => {
                 let assertion = key.assertion(&self.id, issuer, secrets)?;
                 let kind = ("client_assertion_type", Credential::composed(ASSERTION));
-                Authentication { fields: vec![id(), kind, ("client_assertion", assertion)], header: None }
+                fields.extend([kind, ("client_assertion", assertion)]);
             }
             (
                 ClientMethod::None | ClientMethod::Basic | ClientMethod::Post | ClientMethod::PrivateKeyJwt,
                 ..,
-            ) => Authentication { fields: vec![id()], header: None },
-        })
+            ) => {}
+        }
+        Ok(Authentication { fields, header })
     }
 
     /// A client of the configuration.
@@ -144,26 +114,19 @@ impl Client {
             (None, Some(_)) => ClientMethod::with_secret(server)?,
             (None, None) => ClientMethod::None,
         };
-        Ok(Some(Client {
-            id: client.id.clone(),
-            secret: client.secret.clone(),
-            key: client.key.clone(),
-            method,
-            origin: ClientOrigin::Configured,
-            redirect_uri: None,
-        }))
+        let (secret, key) = (client.secret.clone(), client.key.clone());
+        Ok(Some(Client { secret, key, method, ..Client::public(&client.id, ClientOrigin::Configured) }))
     }
 
     /// The client that a document at this address describes.
     pub(in crate::oauth) fn document(address: &str) -> Client {
-        Client {
-            id: address.to_owned(),
-            secret: None,
-            key: None,
-            method: ClientMethod::None,
-            origin: ClientOrigin::Document,
-            redirect_uri: None,
-        }
+        Client::public(address, ClientOrigin::Document)
+    }
+
+    /// A client that authenticates by nothing.
+    fn public(id: &str, origin: ClientOrigin) -> Client {
+        let (secret, key, method) = (None, None, ClientMethod::None);
+        Client { id: id.to_owned(), secret, key, method, origin, redirect_uri: None }
     }
 }
 

@@ -13,7 +13,9 @@ use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreEr
 use crate::panics;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -121,6 +123,14 @@ impl EmbeddedStore {
         Ok(done)
     }
 
+    /// Reads on a blocking thread.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.on_thread(|database| work(&database.begin_read().map_err(unavailable)?)).await
+    }
+
     async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
@@ -215,21 +225,20 @@ fn noted(transaction: &WriteTransaction, note: &LogNote) -> Result<(), StoreErro
 impl Store for EmbeddedStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let key = key.to_owned();
-        let read = move |database: &Database| {
-            let transaction = database.begin_read().map_err(unavailable)?;
+        self.read(move |transaction| {
             let values = table(transaction.open_table(VALUES))?;
             let found = values.get(&*key).map_err(unavailable)?;
             Ok(found.and_then(|found| {
                 let (version, value) = found.value();
                 Some(Entry { version, value: value?.to_vec() })
             }))
-        };
-        self.on_thread(read).await
+        })
+        .await
     }
 
     async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
         let key = key.to_owned();
-        let write = move |transaction: &WriteTransaction| {
+        self.change(move |transaction| {
             let mut values = table(transaction.open_table(VALUES))?;
             let (last, present) = match values.get(&*key).map_err(unavailable)? {
                 Some(found) => {
@@ -243,8 +252,8 @@ impl Store for EmbeddedStore {
             }
             values.insert(&*key, (last + 1, value.as_deref())).map_err(unavailable)?;
             Ok(Some(last + 1))
-        };
-        self.change(write).await
+        })
+        .await
     }
 
     async fn begin(
@@ -255,32 +264,31 @@ impl Store for EmbeddedStore {
         records: Vec<Vec<u8>>,
     ) -> Result<Option<Lease>, StoreError> {
         let (log, holder) = (log.to_owned(), holder.to_owned());
-        let write = move |transaction: &WriteTransaction| {
+        self.change(move |transaction| {
             let Some(lease) = leased(transaction, &log, &holder, time, true)? else { return Ok(None) };
             appended(transaction, &log, 0, &records)?;
             Ok(Some(lease))
-        };
-        self.change(write).await
+        })
+        .await
     }
 
     async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
         let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
+        self.change(move |transaction| {
             must_hold(transaction, &lease)?;
             appended(transaction, &lease.name, at, &records)
-        };
-        self.change(write).await
+        })
+        .await
     }
 
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         let log = log.to_owned();
-        let read = move |database: &Database| {
-            let transaction = database.begin_read().map_err(unavailable)?;
+        self.read(move |transaction| {
             let logs = table(transaction.open_table(LOGS))?;
             let rows = logs.range((&*log, first)..=(&*log, u64::MAX)).map_err(unavailable)?;
             rows.map(|row| row.map(|(_, record)| record.value().to_vec()).map_err(unavailable)).collect()
-        };
-        self.on_thread(read).await
+        })
+        .await
     }
 
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
@@ -310,30 +318,29 @@ impl Store for EmbeddedStore {
 
     async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError> {
         let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
+        self.change(move |transaction| {
             must_hold(transaction, &lease)?;
             noted(transaction, &note)
-        };
-        self.change(write).await
+        })
+        .await
     }
 
     async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
         let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
+        self.change(move |transaction| {
             must_hold(transaction, &lease)?;
             let mut logs = table(transaction.open_table(LOGS))?;
             logs.retain_in((&*lease.name, 0)..=(&*lease.name, u64::MAX), |_, _| false)
                 .map_err(unavailable)?;
             table(transaction.open_table(LEASES))?.remove(&*lease.name).map_err(unavailable)?;
             note.map_or(Ok(()), |note| noted(transaction, &note))
-        };
-        self.change(write).await
+        })
+        .await
     }
 
     async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {
         let (prefix, first) = (prefix.to_owned(), first.max(prefix).to_owned());
-        let read = move |database: &Database| {
-            let transaction = database.begin_read().map_err(unavailable)?;
+        self.read(move |transaction| {
             let values = table(transaction.open_table(VALUES))?;
             let mut found = Vec::new();
             for row in values.range(&*first..).map_err(unavailable)? {
@@ -346,14 +353,13 @@ impl Store for EmbeddedStore {
                 }
             }
             Ok(found)
-        };
-        self.on_thread(read).await
+        })
+        .await
     }
 
     async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
         let prefix = prefix.to_owned();
-        let read = move |database: &Database| {
-            let transaction = database.begin_read().map_err(unavailable)?;
+        self.read(move |transaction| {
             let leases = table(transaction.open_table(LEASES))?;
             let (mut logs, now) = (Vec::new(), now_ms());
             for row in leases.range(&*prefix..).map_err(unavailable)? {
@@ -366,8 +372,8 @@ impl Store for EmbeddedStore {
                 logs.push(LogName { name: log.value().to_owned(), holder });
             }
             Ok(logs)
-        };
-        self.on_thread(read).await
+        })
+        .await
     }
 
     fn watch(&self) -> watch::Receiver<u64> {

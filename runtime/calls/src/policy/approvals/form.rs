@@ -55,7 +55,7 @@ impl Form {
         let calls = questions.iter().map(|question| FormCall {
             name: question.name(),
             arguments: Some(question.shown_arguments(usize::MAX)),
-            digest: Some(question.arguments_digest().to_owned()),
+            digest: Some(question.arguments_digest.to_owned()),
         });
         let digests: Vec<String> = questions.iter().map(|question| question.digest()).collect();
         Some(Form {

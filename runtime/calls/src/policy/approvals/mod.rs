@@ -102,7 +102,7 @@ pub struct Approval {
 pub(crate) struct Approvals {
     settings: ApprovalSettings,
     groups: Mutex<Vec<Group>>,
-    remembered: RememberedAnswers,
+    pub(super) remembered: RememberedAnswers,
     waiting: AtomicU64,
 }
 
@@ -143,11 +143,6 @@ impl Approvals {
     /// True if there is a person to ask.
     pub(super) fn can_ask(&self, has_client: bool) -> bool {
         has_client || self.settings.list.is_some() || self.settings.webhook.is_some()
-    }
-
-    /// Answers that count for further calls.
-    pub(super) fn remembered(&self) -> &RememberedAnswers {
-        &self.remembered
     }
 
     /// Asks about a call. Dropping the future withdraws the question.

@@ -122,7 +122,7 @@ pub(crate) struct Question {
     /// Size of the arguments as they are sent.
     size: usize,
     /// SHA-256 of the arguments as they are sent.
-    arguments_digest: String,
+    pub(super) arguments_digest: String,
 }
 
 /// What questions that are alike have in common.
@@ -183,11 +183,6 @@ impl Question {
     /// `server/tool`.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", shown_name(&self.binding.server), shown_name(&self.binding.label))
-    }
-
-    /// SHA-256 of the arguments as they are sent.
-    pub(super) fn arguments_digest(&self) -> &str {
-        &self.arguments_digest
     }
 
     /// What an answer in a file has to repeat.

@@ -41,7 +41,7 @@ pub(super) const ALL_TEXTS: &str = "**";
 #[derive(Clone, Debug)]
 pub(super) struct Pointer {
     text: String,
-    segments: Vec<String>,
+    pub(super) segments: Vec<String>,
 }
 
 /// What one value has to be.
@@ -131,11 +131,6 @@ impl Pointer {
     /// True if it names all texts below a value.
     fn is_all_texts(&self) -> bool {
         self.segments.last().is_some_and(|last| last == ALL_TEXTS)
-    }
-
-    /// Its parts.
-    pub(super) fn segments(&self) -> &[String] {
-        &self.segments
     }
 }
 

@@ -106,8 +106,8 @@ impl FlowRule {
                 !is_allow && arguments.iter().any(|path| self.reaches(Place::Argument(path)))
             }
             Place::Argument(path) => self.args.iter().any(|(pointer, _)| match is_allow {
-                true => is_below(pointer.segments(), path),
-                false => overlaps(pointer.segments(), path),
+                true => is_below(&pointer.segments, path),
+                false => overlaps(&pointer.segments, path),
             }),
         }
     }
@@ -145,11 +145,8 @@ impl FlowRules {
         });
         let named =
             rules.flat_map(|(index, rule)| rule.args.iter().map(move |(pointer, _)| (index, rule, pointer)));
-        let missing =
-            named.filter(|(_, _, named)| !paths.iter().any(|path| overlaps(named.segments(), path)));
-        missing
-            .map(|(index, rule, named)| (index, rule, named.segments().iter().map(key).collect()))
-            .collect()
+        let missing = named.filter(|(_, _, named)| !paths.iter().any(|path| overlaps(&named.segments, path)));
+        missing.map(|(index, rule, named)| (index, rule, named.segments.iter().map(key).collect())).collect()
     }
 
     /// What the file says of a flow from a label; `None`: nothing. `is_status`: only whether a call succeeded flows.

@@ -40,7 +40,7 @@ pub type Planner = Arc<dyn Fn() -> ProgramPlan + Send + Sync>;
 #[derive(Default)]
 pub struct RunPlan {
     planner: OnceLock<Planner>,
-    review: OnceCell<Arc<dyn Any + Send + Sync>>,
+    pub(crate) review: OnceCell<Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for RunPlan {
@@ -58,10 +58,5 @@ impl RunPlan {
     /// How the calls are found; `None`: the run has no text that shows them.
     pub(crate) fn planner(&self) -> Option<&Planner> {
         self.planner.get()
-    }
-
-    /// What a person has said, in a type of the policy.
-    pub(crate) fn review(&self) -> &OnceCell<Arc<dyn Any + Send + Sync>> {
-        &self.review
     }
 }

@@ -1,39 +1,25 @@
 //! Identifies the caller of a tool (front end, token, scopes), and matches it against the patterns by which policy
 //! rules name callers.
 
+use ptc_base::named_enum;
 use std::fmt;
 use std::sync::Arc;
 
-/// The front end that a call comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallOrigin {
-    /// A program.
-    #[default]
-    Program,
-    /// A program of a session.
-    Session,
-    /// A Python script.
-    Script,
-    /// A program that an agent wrote.
-    Agent,
-    /// A client that calls the tool itself, without a program.
-    Direct,
-}
-
-impl CallOrigin {
-    /// All of them.
-    pub const ALL: [CallOrigin; 5] =
-        [CallOrigin::Program, CallOrigin::Session, CallOrigin::Script, CallOrigin::Agent, CallOrigin::Direct];
-
-    /// Its name in rules and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CallOrigin::Program => "program",
-            CallOrigin::Session => "session",
-            CallOrigin::Script => "script",
-            CallOrigin::Agent => "agent",
-            CallOrigin::Direct => "direct",
-        }
+named_enum! {
+    /// The front end that a call comes from.
+    #[derive(Default)]
+    pub enum CallOrigin, ALL {
+        /// A program.
+        #[default]
+        Program = "program",
+        /// A program of a session.
+        Session = "session",
+        /// A Python script.
+        Script = "script",
+        /// A program that an agent wrote.
+        Agent = "agent",
+        /// A client that calls the tool itself, without a program.
+        Direct = "direct",
     }
 }
 
@@ -82,12 +68,11 @@ impl AskerPattern {
         match text.split_once(':') {
             Some(("token", name)) if !name.is_empty() => Ok(AskerPattern::Token(name.to_owned())),
             Some(("scope", name)) if !name.is_empty() => Ok(AskerPattern::Scope(name.to_owned())),
-            _ => match CallOrigin::ALL.into_iter().find(|origin| origin.name() == text) {
-                Some(origin) => Ok(AskerPattern::Origin(origin)),
-                None => Err(format!(
+            _ => CallOrigin::parse(text).map(AskerPattern::Origin).ok_or_else(|| {
+                format!(
                     "{text:?} names no one who asks: use token:NAME, scope:NAME, program, session, agent, script or direct"
-                )),
-            },
+                )
+            }),
         }
     }
 

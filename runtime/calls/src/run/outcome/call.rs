@@ -3,6 +3,7 @@
 
 use super::effect::Effect;
 use super::ruling::PolicyRuling;
+use ptc_base::named_enum;
 use ptc_vm::Span;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,69 +58,46 @@ pub enum CallStatus {
     },
 }
 
-/// Reasons of world faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CallFault {
-    /// The server could not start, its handshake failed, or it is restarting after a crash.
-    UpstreamUnavailable,
-    /// The upstream answered with a JSON-RPC error.
-    UpstreamError,
-    /// The tool answered with `isError: true`.
-    ToolError,
-    /// The per-call deadline passed.
-    Timeout,
-    /// The server was still starting after the time that a call waits for a start.
-    Starting,
-    /// The server, or this call, needs a login by a person.
-    LoginRequired,
-    /// The server refuses the call for scopes that a person has agreed to already.
-    ScopeDenied,
-    /// The answer was too large, and was refused before decoding.
-    ResponseTooLarge,
-    /// The program's call budget is used up.
-    CapExhausted,
-    /// The program or branch ended while the call was in flight.
-    Cancelled,
-    /// The policy, or a person that it asked, does not allow the call.
-    Denied,
-    /// The tool is not the one that was pinned.
-    ToolChanged,
-    /// The policy wants a person to approve the call, and there is none to ask.
-    ApprovalUnavailable,
-    /// A replay has no recorded answer for the call.
-    NotRecorded,
-    /// The process ended while the call was under way, and it may have changed something: it is not repeated.
-    OutcomeUnknown,
-    /// The run cannot be stored, so the call, which may change something, was not made.
-    StateUnavailable,
+named_enum! {
+    /// Reasons of world faults.
+    #[derive(Hash)]
+    pub enum CallFault, ALL {
+        /// The server could not start, its handshake failed, or it is restarting after a crash.
+        UpstreamUnavailable = "upstream_unavailable",
+        /// The upstream answered with a JSON-RPC error.
+        UpstreamError = "upstream_error",
+        /// The tool answered with `isError: true`.
+        ToolError = "tool_error",
+        /// The per-call deadline passed.
+        Timeout = "timeout",
+        /// The server was still starting after the time that a call waits for a start.
+        Starting = "starting",
+        /// The server, or this call, needs a login by a person.
+        LoginRequired = "login_required",
+        /// The server refuses the call for scopes that a person has agreed to already.
+        ScopeDenied = "scope_denied",
+        /// The answer was too large, and was refused before decoding.
+        ResponseTooLarge = "response_too_large",
+        /// The program's call budget is used up.
+        CapExhausted = "cap_exhausted",
+        /// The program or branch ended while the call was in flight.
+        Cancelled = "cancelled",
+        /// The policy, or a person that it asked, does not allow the call.
+        Denied = "denied",
+        /// The tool is not the one that was pinned.
+        ToolChanged = "tool_changed",
+        /// The policy wants a person to approve the call, and there is none to ask.
+        ApprovalUnavailable = "approval_unavailable",
+        /// A replay has no recorded answer for the call.
+        NotRecorded = "not_recorded",
+        /// The process ended while the call was under way, and it may have changed something: it is not repeated.
+        OutcomeUnknown = "outcome_unknown",
+        /// The run cannot be stored, so the call, which may change something, was not made.
+        StateUnavailable = "state_unavailable",
+    }
 }
 
 impl CallFault {
-    /// All of them.
-    pub const ALL: [CallFault; 16] = [
-        CallFault::UpstreamUnavailable,
-        CallFault::UpstreamError,
-        CallFault::ToolError,
-        CallFault::Timeout,
-        CallFault::Starting,
-        CallFault::LoginRequired,
-        CallFault::ScopeDenied,
-        CallFault::ResponseTooLarge,
-        CallFault::CapExhausted,
-        CallFault::Cancelled,
-        CallFault::Denied,
-        CallFault::ToolChanged,
-        CallFault::ApprovalUnavailable,
-        CallFault::NotRecorded,
-        CallFault::OutcomeUnknown,
-        CallFault::StateUnavailable,
-    ];
-
-    /// The reason of this name.
-    pub fn parse(name: &str) -> Option<CallFault> {
-        CallFault::ALL.into_iter().find(|fault| fault.name() == name)
-    }
-
     /// True if the call never reached its server because this process refused it.
     pub const fn is_refusal(self) -> bool {
         matches!(
@@ -131,27 +109,5 @@ impl CallFault {
                 | CallFault::NotRecorded
                 | CallFault::StateUnavailable
         )
-    }
-
-    /// The name programs see as `:reason`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CallFault::UpstreamUnavailable => "upstream_unavailable",
-            CallFault::UpstreamError => "upstream_error",
-            CallFault::ToolError => "tool_error",
-            CallFault::Timeout => "timeout",
-            CallFault::Starting => "starting",
-            CallFault::LoginRequired => "login_required",
-            CallFault::ScopeDenied => "scope_denied",
-            CallFault::ResponseTooLarge => "response_too_large",
-            CallFault::CapExhausted => "cap_exhausted",
-            CallFault::Cancelled => "cancelled",
-            CallFault::ToolChanged => "tool_changed",
-            CallFault::Denied => "denied",
-            CallFault::ApprovalUnavailable => "approval_unavailable",
-            CallFault::NotRecorded => "not_recorded",
-            CallFault::OutcomeUnknown => "outcome_unknown",
-            CallFault::StateUnavailable => "state_unavailable",
-        }
     }
 }

@@ -1,34 +1,23 @@
 //! Represents the decision of a policy about one tool call (allow, ask or deny, by which rule), as records of calls
 //! show it.
 
+use ptc_base::named_enum;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a policy says of a call; the later, the stricter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// It may be made.
-    Allow,
-    /// A person has to approve it.
-    Ask,
-    /// It must not be made.
-    Deny,
-}
-
-impl Verdict {
-    /// All of them.
-    pub const ALL: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
-
-    /// Its name in files and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verdict::Allow => "allow",
-            Verdict::Ask => "ask",
-            Verdict::Deny => "deny",
-        }
+named_enum! {
+    /// What a policy says of a call; the later, the stricter.
+    #[derive(PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Verdict, ALL {
+        /// It may be made.
+        Allow = "allow",
+        /// A person has to approve it.
+        Ask = "ask",
+        /// It must not be made.
+        Deny = "deny",
     }
 }
 

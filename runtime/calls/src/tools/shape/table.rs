@@ -3,6 +3,7 @@
 use super::keys::is_heading;
 use super::observe::Look;
 use super::{Evidence, MOST_KEYS, MapShape, Member, Scalars, Shape};
+use ptc_base::named_enum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,36 +13,25 @@ const LINES: usize = 64;
 /// Limit of the length of an examined line, in bytes.
 const LINE_BYTES: usize = 64 << 10;
 
-/// How a text holds rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum TableForm {
-    /// Comma-separated values (RFC 4180) with a heading.
-    #[serde(rename = "csv")]
-    Commas,
-    /// The same with semicolons.
-    #[serde(rename = "semicolons")]
-    Semicolons,
-    /// The same with tabs.
-    #[serde(rename = "tsv")]
-    Tabs,
-    /// A table of Markdown.
-    #[serde(rename = "markdown")]
-    Markdown,
-    /// A JSON value a line.
-    #[serde(rename = "jsonl")]
-    JsonLines,
-}
-
-impl TableForm {
-    /// Its name in texts.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            TableForm::Commas => "CSV",
-            TableForm::Semicolons => "CSV with semicolons",
-            TableForm::Tabs => "TSV",
-            TableForm::Markdown => "a Markdown table",
-            TableForm::JsonLines => "JSON Lines",
-        }
+named_enum! {
+    /// How a text holds rows.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    pub(crate) enum TableForm {
+        /// Comma-separated values (RFC 4180) with a heading.
+        #[serde(rename = "csv")]
+        Commas = "CSV",
+        /// The same with semicolons.
+        #[serde(rename = "semicolons")]
+        Semicolons = "CSV with semicolons",
+        /// The same with tabs.
+        #[serde(rename = "tsv")]
+        Tabs = "TSV",
+        /// A table of Markdown.
+        #[serde(rename = "markdown")]
+        Markdown = "a Markdown table",
+        /// A JSON value a line.
+        #[serde(rename = "jsonl")]
+        JsonLines = "JSON Lines",
     }
 }
 

@@ -111,13 +111,13 @@ impl<'s> PythonWriter<'s> {
     fn new(root: &'s Json, schema: &'s Json) -> PythonWriter<'s> {
         let variants = Variants::with_types(root);
         let main = variants.alternatives(&[Constraint::Is(schema)]);
-        let named = TypeUses::find(&variants, &main, variants.types().id(schema)).repeated;
+        let named = TypeUses::find(&variants, &main, variants.types.id(schema)).repeated;
         variants.allow(MOST_SCHEMAS);
         PythonWriter { variants, main, named, used: RefCell::default() }
     }
 
     fn name(&self, id: TypeId) -> &str {
-        self.variants.types().name(id)
+        self.variants.types.name(id)
     }
 
     fn type_of(&self, plain: &Plain<'s>, all: &[Plain<'s>]) -> Option<TypeId> {

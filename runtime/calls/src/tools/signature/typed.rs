@@ -144,7 +144,7 @@ impl<'s> Signature<'s> {
         };
         let shown: Vec<(TypeId, String)> = types.into_iter().take_while(fits).collect();
         let named = shown.iter().map(|(id, _)| *id).collect();
-        let name = |id: TypeId| writer.variants.types().name(id).to_owned();
+        let name = |id: TypeId| writer.variants.types.name(id).to_owned();
         let types: Vec<(String, String)> = shown.into_iter().map(|(id, text)| (name(id), text)).collect();
         Signature { text, is_cut: types.len() < all, types, named, writer }
     }
@@ -197,7 +197,7 @@ impl<'s> SignatureWriter<'s> {
         let variants = Variants::with_types(root);
         variants.allow(budget);
         let mut main = variants.alternatives(&[Constraint::Is(schema)]);
-        let own = variants.types().id(schema);
+        let own = variants.types.id(schema);
         main.iter_mut().for_each(|plain| plain.types.retain(|id| Some(*id) != own));
         let uses = TypeUses::find(&variants, &main, own);
         let used = RefCell::new(Vec::new());
@@ -229,7 +229,7 @@ impl<'s> SignatureWriter<'s> {
     fn line(&mut self, detail: Detail) -> Line {
         self.detail = detail;
         let (text, types) = self.write(MOST_FOR_LINE);
-        let names = types.iter().map(|(id, text)| self.variants.types().name(*id).len() + text.len() + 8);
+        let names = types.iter().map(|(id, text)| self.variants.types.name(*id).len() + text.len() + 8);
         let size = text.len() + names.sum::<usize>();
         Line { text, types, size, levels: detail.levels, is_used_up: self.variants.is_used_up() }
     }
@@ -284,7 +284,7 @@ impl<'s> SignatureWriter<'s> {
                 if !used.contains(&id) {
                     used.push(id);
                 }
-                self.variants.types().name(id).to_owned()
+                self.variants.types.name(id).to_owned()
             }
             // The same text each time; it is written once.
             None if plain.values.is_some() => enumeration(&values, place.content),

@@ -43,7 +43,7 @@ fn weight(words: &Map<String, Json>) -> usize {
 pub(crate) struct Variants<'s> {
     root: &'s Json,
     left: Cell<usize>,
-    types: NamedTypes<'s>,
+    pub(crate) types: NamedTypes<'s>,
 }
 
 impl<'s> Variants<'s> {
@@ -55,10 +55,6 @@ impl<'s> Variants<'s> {
     /// [`Variants::new`]; the alternatives know which named schemas they come from.
     pub(crate) fn with_types(root: &'s Json) -> Variants<'s> {
         Variants { types: NamedTypes::find(root), ..Variants::new(root) }
-    }
-
-    pub(crate) fn types(&self) -> &NamedTypes<'s> {
-        &self.types
     }
 
     /// The alternatives of a named schema, without its own name.

@@ -103,7 +103,9 @@ fn world(caching: Option<ResultCaching>) -> World {
         calls: AtomicU64::new(0),
     });
     let upstreams = Upstreams::from([(NAME.into(), counting.clone() as Arc<dyn Upstream>)]);
-    let broker = Arc::new(ToolBroker::new(upstreams, catalog, SecretRegistry::new()).caching(caching));
+    let mut broker = ToolBroker::new(upstreams, catalog, SecretRegistry::new());
+    broker.cache = caching.map(ResultCache::new);
+    let broker = Arc::new(broker);
     World { broker, counting }
 }
 
@@ -240,7 +242,7 @@ async fn kept_results_have_a_bound() {
     for at in 0..100 {
         world.get(1, "look", &format!("{{\"at\": {at}}}")).await;
         let cache = world.broker.cache.as_ref().unwrap();
-        let state = cache.state();
+        let state = cache.state.locked();
         assert!(state.bytes <= most && state.entries.len() <= 4 && state.order.len() == state.entries.len());
         assert!(state.flights.is_empty());
     }

@@ -37,7 +37,7 @@ pub(crate) struct CompileEnvironment {
     session: Vec<DefinedName>,
     /// Which restricted view of the servers it belongs to.
     part: u64,
-    fingerprint: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
     /// One more than the version of the catalog that was found to have what the prelude needs; 0 before the
     /// first check.
     checked: AtomicU64,
@@ -76,11 +76,6 @@ impl CompileEnvironment {
     /// Tools of the host, if there are any.
     pub(crate) fn tools(&self) -> Option<&Arc<GrantedTools>> {
         self.tools.as_ref()
-    }
-
-    /// What it is known by.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
     }
 
     /// Gives it to the compiler, with what is known of servers and their tools.

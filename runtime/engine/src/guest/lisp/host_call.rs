@@ -5,13 +5,14 @@
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};
-use super::driver::journaled::{CallPosition, CallRoute};
+use super::driver::journaled::CallPosition;
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{ParsedCall, encode, granted, over_memory, parse, programmer_fault};
 use crate::broker::{
     CallError, NoPermit, OWN_CAP, Pending, Permit, PreparedCall, ToolBroker, WorldFault, names,
 };
+use ptc_calls::journal::Verdict;
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::outcome::CallFault;
 use ptc_calls::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
@@ -195,10 +196,9 @@ fn load(
     };
     notes.into_iter().for_each(|note| account.note(note));
     let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
-    let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);
-    position.mark(&mut permit, &route);
+    let verdict = position.departs(cx, (&call.server, subject), &mut permit, &text);
     let store = permit.spill_store(call.keeps_large);
-    Ok(leave(cx, position, route, permit.load(text, store)).unwrap_or_else(Plan::Refuse))
+    Ok(leave(cx, position, verdict, permit.load(text, store)).unwrap_or_else(Plan::Refuse))
 }
 
 /// Encodes a call of a tool of the host.
@@ -214,34 +214,33 @@ fn load_granted(
         Some(entered) => (permit, entered.to_string()),
         None => granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?,
     };
-    let route = position.departs(cx, (HOST, None), &tool, &text);
-    position.mark(&mut permit, &route);
-    leave(cx, position, route, permit.load(text, None)).map_err(|fault| granted::world(&tool.name, fault))
+    let verdict = position.departs(cx, (HOST, None), &mut permit, &text);
+    leave(cx, position, verdict, permit.load(text, None)).map_err(|fault| granted::world(&tool.name, fault))
 }
 
 /// What becomes of a call that is ready to leave, or was refused at the last moment.
 fn leave(
     cx: &Context,
     position: CallPosition<'_>,
-    route: CallRoute,
+    verdict: Result<Verdict, WorldFault>,
     prepared: Result<PreparedCall, WorldFault>,
 ) -> Result<Plan, WorldFault> {
-    match (route, prepared) {
-        (CallRoute::Live | CallRoute::Again, Ok(prepared)) => Ok(Plan::Send(prepared)),
-        (CallRoute::Live | CallRoute::Again, Err(fault)) => {
+    match (verdict, prepared) {
+        (Ok(Verdict::Live | Verdict::Again), Ok(prepared)) => Ok(Plan::Send(prepared)),
+        (Ok(Verdict::Live | Verdict::Again), Err(fault)) => {
             position.refused(cx, &fault);
             Err(fault)
         }
         // The recorded answer counts, whatever this process would have said.
-        (CallRoute::Replayed, prepared) => Ok(Plan::AwaitRecorded(prepared.ok())),
-        (CallRoute::Refused(fault), prepared) => {
+        (Ok(Verdict::Replayed), prepared) => Ok(Plan::AwaitRecorded(prepared.ok())),
+        (Err(fault), prepared) => {
             if let Ok(prepared) = prepared {
                 // Enters the call into the ledger as failed.
                 let _ = prepared.replayed(fault.recorded());
             }
             Err(fault)
         }
-        (CallRoute::Diverged, _) => Ok(Plan::Stop),
+        (Ok(Verdict::Diverged | Verdict::NotRecorded), _) => Ok(Plan::Stop),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Lisp {
     /// Environment of programs that belong to no session.
     environment: Arc<CompileEnvironment>,
     /// Programs have only tools that read.
-    read_only: bool,
+    pub(crate) read_only: bool,
 }
 
 impl Lisp {
@@ -91,11 +91,6 @@ impl Lisp {
     /// Tools of the host.
     pub(crate) fn host_tools(&self) -> Option<Arc<GrantedTools>> {
         self.environment.tools().cloned()
-    }
-
-    /// Programs have only tools that read.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
     }
 
     /// The same servers and cache with other tools of the host, and additional namespaces.

@@ -119,7 +119,7 @@ pub(crate) struct ProgramKey {
 impl ProgramKey {
     /// The key of a program with these options in an environment.
     pub(crate) fn new(environment: &CompileEnvironment, options: &RunOptions, flows: bool) -> ProgramKey {
-        ProgramKey { environment: environment.fingerprint(), max_symbols: options.limits.max_symbols, flows }
+        ProgramKey { environment: environment.fingerprint, max_symbols: options.limits.max_symbols, flows }
     }
 }
 

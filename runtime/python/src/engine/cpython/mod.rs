@@ -60,7 +60,7 @@ impl CPython {
     pub async fn start(options: Options) -> Result<CPython, String> {
         let total = Arc::new(SharedTotal::new(options.total_bytes));
         let zygote = Zygote::start(&options, total.clone()).await?;
-        let Ready { version, layers } = zygote.ready();
+        let Ready { version, layers } = &zygote.ready;
         let isolation = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
         let description = format!("CPython {version}, {isolation}");
         Ok(CPython { options, description, total, zygote: Mutex::new(Some(Arc::new(zygote))) })

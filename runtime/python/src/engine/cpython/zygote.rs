@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -75,7 +75,7 @@ pub(super) struct Ready {
 
 /// The warm process.
 pub(super) struct Zygote {
-    ready: Ready,
+    pub(super) ready: Ready,
     control: Arc<Control>,
     process: Child,
 }
@@ -155,13 +155,9 @@ impl Zygote {
         Ok(Zygote { ready, control, process })
     }
 
-    pub(super) fn ready(&self) -> &Ready {
-        &self.ready
-    }
-
     /// Whether the process has ended, so that another one is needed.
     pub(super) fn is_lost(&self) -> bool {
-        self.control.scripts().lost
+        self.control.scripts.locked().lost
     }
 
     /// Forks a process for a script with these functions. Returns it with its channel.
@@ -170,7 +166,7 @@ impl Zygote {
         ours.set_nonblocking(true)?;
         let channel = UnixStream::from_std(ours)?;
         let (sender, end) = oneshot::channel();
-        let mut scripts = self.control.scripts();
+        let mut scripts = self.control.scripts.locked();
         if scripts.lost {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -209,14 +205,10 @@ async fn receive(lines: &mut BufReader<OwnedReadHalf>) -> Option<Message> {
 }
 
 impl Control {
-    fn scripts(&self) -> MutexGuard<'_, Scripts> {
-        self.scripts.locked()
-    }
-
     async fn listen(self: Arc<Control>, mut lines: BufReader<OwnedReadHalf>) {
         while let Some(message) = receive(&mut lines).await {
             if let Message::Ended { ended, status } = message
-                && let Some(script) = self.scripts().running.remove(&ended)
+                && let Some(script) = self.scripts.locked().running.remove(&ended)
             {
                 let _ = script.end.send(status);
             }
@@ -227,9 +219,9 @@ impl Control {
     /// Sends orders as fast as the process reads them. A full socket loses none.
     async fn order(self: Arc<Control>, writer: OwnedWriteHalf) {
         loop {
-            let order = self.scripts().orders.take();
+            let order = self.scripts.locked().orders.take();
             let Some(order) = order else {
-                if self.scripts().lost {
+                if self.scripts.locked().lost {
                     return;
                 }
                 self.ordered.notified().await;
@@ -246,7 +238,7 @@ impl Control {
     async fn watch(self: Arc<Control>, mut watch: MemoryWatch) {
         loop {
             let (is_lost, may_grow) = {
-                let scripts = self.scripts();
+                let scripts = self.scripts.locked();
                 (scripts.lost, scripts.running.values().any(|script| !script.is_paused))
             };
             if is_lost {
@@ -261,7 +253,7 @@ impl Control {
     }
 
     fn end(&self, number: u64) {
-        let mut scripts = self.scripts();
+        let mut scripts = self.scripts.locked();
         if !scripts.running.contains_key(&number) {
             return;
         }
@@ -278,7 +270,7 @@ impl Control {
 
     /// Stops a script, or lets it run again.
     fn set_paused(&self, number: u64, is_paused: bool) {
-        let mut scripts = self.scripts();
+        let mut scripts = self.scripts.locked();
         if let Some(script) = scripts.running.get_mut(&number) {
             script.is_paused = is_paused;
         }
@@ -289,7 +281,7 @@ impl Control {
     }
 
     fn lose(&self) {
-        let mut scripts = self.scripts();
+        let mut scripts = self.scripts.locked();
         scripts.lost = true;
         scripts.running.clear();
         scripts.orders = Orders::default();

@@ -15,7 +15,6 @@ use super::location::Document;
 use ptc_base::secrets::{Credential, Protection, SecretRegistry};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The top-level key.
 pub(super) const KEY: &str = "credentials";
@@ -133,7 +132,7 @@ impl CredentialReader<'_> {
                 )
             })?,
             "file" => {
-                let path = Path::new(self.document.name).parent().unwrap_or(Path::new("")).join(text);
+                let path = self.document.beside(text);
                 let content = ptc_base::files::read_text(&path).map_err(|why| {
                     let at = path.display();
                     error(

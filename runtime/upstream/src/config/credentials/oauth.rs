@@ -9,7 +9,6 @@ use ptc_base::oauth::{
 };
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// The scheme in `auth`.
 pub(in crate::config) const SCHEME: &str = "oauth";
@@ -66,27 +65,13 @@ impl EntryReader<'_> {
 
     fn own_login(&self, emitter: &Value) -> Result<OAuthSettings, ConfigError> {
         let fields = self.object(emitter, "oauth", &KEYS.map(|(key, _)| key))?;
-        let grant = match self.text_of(fields, "oauth", "grant")? {
-            None => Grant::Code,
-            Some(name) => {
-                let known = Grant::NAMES.iter().find(|(_, known)| *known == name);
-                let names = Grant::NAMES.map(|(_, name)| name).join(", ");
-                known.map(|(grant, _)| *grant).ok_or_else(|| {
-                    self.about(&["auth"], &format!("oauth has no grant \"{name}\"; there are {names}"))
-                })?
-            }
-        };
-        let identity = match self.text_of(fields, "oauth", "identity")? {
-            None => LoginIdentity::Unsaid,
-            Some(name) => {
-                let known = LoginIdentity::NAMES.iter().find(|(_, known)| *known == name);
-                let names = LoginIdentity::NAMES.map(|(_, name)| name).join(", ");
-                known.map(|(identity, _)| *identity).ok_or_else(|| {
-                    let what = format!("oauth identity \"{name}\" is not known; there are {names}");
-                    self.about(&["auth"], &what)
-                })?
-            }
-        };
+        let grant = self.named(fields, "grant", Grant::ALL.map(|grant| (grant, grant.name())), |name| {
+            format!("oauth has no grant {name}")
+        })?;
+        let grant = grant.unwrap_or(Grant::Code);
+        let unknown = |name: String| format!("oauth identity {name} is not known");
+        let identity = self.named(fields, "identity", LoginIdentity::NAMES, unknown)?;
+        let identity = identity.unwrap_or(LoginIdentity::Unsaid);
         let client = fields.get("client").map(|client| self.client(client, "oauth client")).transpose()?;
         let identity_provider = fields.get("idp").map(|provider| self.provider(provider)).transpose()?;
         let wants = |is_there: bool, what: &str| match is_there {
@@ -146,10 +131,7 @@ impl EntryReader<'_> {
         Ok(IdentityProvider {
             issuer: text("issuer")?.to_owned(),
             client: self.client(client, "oauth idp client")?,
-            id_token_file: Path::new(self.document.name)
-                .parent()
-                .unwrap_or(Path::new(""))
-                .join(text("id_token_file")?),
+            id_token_file: self.document.beside(text("id_token_file")?),
         })
     }
 
@@ -189,6 +171,22 @@ impl EntryReader<'_> {
                 Err(self.about(&["auth"], &format!("{what}: {key} must be a string that is not empty")))
             }
         }
+    }
+
+    /// The value of a key that has one of these names.
+    fn named<T: Copy, const N: usize>(
+        &self,
+        fields: &Map<String, Value>,
+        key: &str,
+        names: [(T, &str); N],
+        unknown: impl Fn(String) -> String,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(name) = self.text_of(fields, "oauth", key)? else { return Ok(None) };
+        let known = names.iter().find(|(_, known)| *known == name).map(|(value, _)| Some(*value));
+        known.ok_or_else(|| {
+            let there = names.map(|(_, name)| name).join(", ");
+            self.about(&["auth"], &format!("{}; there are {there}", unknown(format!("\"{name}\""))))
+        })
     }
 
     fn scopes(&self, path: &[&str], value: &Value) -> Result<Scopes, ConfigError> {
@@ -246,6 +244,6 @@ mod tests {
     #[test]
     fn every_grant_has_a_name_in_the_help() {
         let help = KEYS[0].1;
-        assert!(Grant::NAMES.iter().all(|(_, name)| help.contains(name)), "{help}");
+        assert!(Grant::ALL.iter().all(|grant| help.contains(grant.name())), "{help}");
     }
 }

@@ -6,7 +6,7 @@ use crate::{HttpProtocol, HttpSpec};
 use ptc_base::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
 use ptc_base::secrets::{Credential, names};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The key of a host's headers, which may hold secrets.
@@ -56,7 +56,7 @@ impl EntryReader<'_> {
     fn file(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
         let Some(text) = self.string(entry, key)? else { return Ok(None) };
         let text = self.host_text(key, text)?;
-        Ok(Some(Path::new(self.document.name).parent().unwrap_or(Path::new("")).join(text)))
+        Ok(Some(self.document.beside(text)))
     }
 
     fn proxy(&self, entry: &Map<String, Value>) -> Result<Option<Url>, ConfigError> {

@@ -5,7 +5,6 @@ use crate::config::ConfigError;
 use crate::config::entry::EntryReader;
 use crate::{LocalHandler, LocalSpec, LocalWork};
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// Keys of a handler.
 const HANDLER_KEYS: [&str; 5] = ["name", "description", "command", "file", "parameters"];
@@ -22,7 +21,6 @@ impl EntryReader<'_> {
             return Err(self.about(&[], "requires folder"));
         };
         let folder = self.host_text("folder", folder)?;
-        let beside = Path::new(self.document.name).parent().unwrap_or(Path::new(""));
         let wrong = |what: &str| self.about(&[KEY], what);
         let Some(Value::Array(given)) =
             entry.get(KEY).filter(|given| given.as_array().is_some_and(|all| !all.is_empty()))
@@ -40,7 +38,7 @@ impl EntryReader<'_> {
             }
             handlers.push(handler);
         }
-        Ok(LocalSpec { folder: beside.join(folder), handlers })
+        Ok(LocalSpec { folder: self.document.beside(folder), handlers })
     }
 
     fn handler(&self, value: &Value) -> Result<LocalHandler, ConfigError> {

@@ -55,7 +55,6 @@ enum TransportName {
 impl EntryReader<'_> {
     /// How the server is reached.
     pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<Arc<dyn Transport>, ConfigError> {
-        let server = self.server;
         let names = if self.shape == Shape::Upstreams { NAMES } else { HOST_NAMES };
         let key = if entry.contains_key("transport") { "transport" } else { "type" };
         let Some(name) = self.string(entry, key)? else {
@@ -72,8 +71,7 @@ impl EntryReader<'_> {
             let meant = unknown
                 .and_then(|key| Some(format!("; \"{key}\": did you mean \"{}\"?", keys::nearest(key)?)));
             let meant = meant.unwrap_or_default();
-            let message = format!("upstream {server} requires explicit transport: {known}{meant}");
-            return Err(self.error(&[], message));
+            return Err(self.about(&[], &format!("requires explicit transport: {known}{meant}")));
         };
         // `"type": "local"` is a host's word for a command; our `"transport": "local"` has no command.
         let theirs: &[_] =
@@ -82,18 +80,13 @@ impl EntryReader<'_> {
         let known = all.find(|(known, _)| *known == name).map(|(_, transport)| *transport);
         match known {
             Some(TransportName::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {
-                let message =
-                    format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
-                Err(self.error(&[key], message))
+                Err(self.about(&[key], "uses old transport \"stdio\"; use mcp_stdio or mcp_http"))
             }
             Some(TransportName::Stdio) => self.stdio(entry),
             Some(TransportName::Local) => Ok(Arc::new(self.local(entry)?)),
             Some(TransportName::OpenApi) => Ok(Arc::new(self.openapi(entry)?)),
             Some(TransportName::Http(protocol)) => Ok(Arc::new(self.http(entry, protocol)?)),
-            None => {
-                let message = format!("upstream {server} has unsupported transport \"{name}\"; use {names}");
-                Err(self.error(&[key], message))
-            }
+            None => Err(self.about(&[key], &format!("has unsupported transport \"{name}\"; use {names}"))),
         }
     }
 }

@@ -9,7 +9,6 @@ use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Keys of an override.
 pub(in crate::config) const OVERRIDE_KEYS: [&str; 3] = ["name", "description", "default_args"];
@@ -35,9 +34,7 @@ impl EntryReader<'_> {
         let file = self.string(entry, "schema_file")?;
         let url = self.address(entry, "schema_url", has_auth)?;
         let schema = match (file, url) {
-            (Some(file), None) if !file.is_empty() => {
-                SchemaSource::File(Path::new(self.document.name).parent().unwrap_or(Path::new("")).join(file))
-            }
+            (Some(file), None) if !file.is_empty() => SchemaSource::File(self.document.beside(file)),
             (None, Some(url)) => SchemaSource::Url(url),
             _ => {
                 let what = "must set exactly one of schema_file or schema_url; prefer schema_file";

@@ -1,10 +1,10 @@
 //! Maintains the connection to a remote MCP server: connects over Streamable HTTP or, where the server does not know
 //! it, the older SSE transport, and renews subscriptions that have ended.
 
-use super::life::Life;
 use super::spec::HttpProtocol;
 use super::sse::SseChannel;
 use super::streamable::{PostFailure, Streamable};
+use crate::transport::life::Life;
 use crate::transport::{Connection, ConnectionEnd};
 use crate::{CallResult, ServerRequest, UpstreamFault};
 use ptc_base::oauth;

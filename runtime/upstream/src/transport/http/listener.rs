@@ -6,7 +6,7 @@ use super::incoming;
 use super::metadata::MessageHeaders;
 use super::session::HttpSession;
 use super::streamable::{RESUME_PAUSE, Streamable, is_events};
-use super::wire::{Answered, SendFault};
+use super::wire::SendFault;
 use crate::jsonrpc::message;
 use ptc_base::net::{Method, StatusCode};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
         let metadata = MessageHeaders::events(&channel.wire.headers, from).session(&session);
         let is_gap = !is_first && from.is_none();
         let sent = channel.wire.send(Method::GET, metadata, None).await;
-        match sent.map(|Answered { response, .. }| response) {
+        match sent.map(|(response, _)| response) {
             Ok(response) if is_events(&response) => {
                 let mut stream = match before.take() {
                     Some(before) => EventStream::resumed(response.body, before),

@@ -52,8 +52,9 @@ impl TokenLimit {
 
 /// Builds the headers of one request.
 pub(super) struct MessageHeaders {
-    headers: Headers,
-    token: TokenLimit,
+    pub(super) headers: Headers,
+    /// Whose token may join them.
+    pub(super) token: TokenLimit,
 }
 
 impl MessageHeaders {
@@ -121,11 +122,6 @@ impl MessageHeaders {
     /// Limits the token to that of the first login of the stream whose session the address names.
     pub(super) fn in_stream_of(self, first: &Arc<OnceLock<LoginId>>) -> MessageHeaders {
         MessageHeaders { token: TokenLimit::Stream(first.clone()), ..self }
-    }
-
-    /// The headers, and the token that may join them.
-    pub(super) fn into_parts(self) -> (Headers, TokenLimit) {
-        (self.headers, self.token)
     }
 
     /// Sets a header. A value that no header can carry is left out: the server reports what is missing.

@@ -7,15 +7,14 @@
 //!   a new one when it has lost it. [`listener`]: the stream of what the server says unasked.
 //! - [`sse`]: one stream of events for all answers.
 //! - [`gate`]: requests that wait until the server is ready for them.
-//! - [`wire`]: requests with the configured headers. [`metadata`]: headers of a message. [`life`]: whether the
-//!   connection may be used. [`events`]: reading a stream of events. [`incoming`]: what to do about a message in it.
+//! - [`wire`]: requests with the configured headers. [`metadata`]: headers of a message. [`events`]: reading a
+//!   stream of events. [`incoming`]: what to do about a message in it.
 //!   [`refusal`]: what a status means.
 
 mod connection;
 mod events;
 mod gate;
 mod incoming;
-mod life;
 mod listener;
 mod metadata;
 mod refusal;

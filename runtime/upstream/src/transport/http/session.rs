@@ -4,7 +4,8 @@
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use ptc_base::oauth::LoginId;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ptc_base::sync::Locked;
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// A session, as the requests that belong to it name it.
@@ -41,16 +42,16 @@ struct KeeperState {
 
 impl SessionKeeper {
     pub(super) fn current(&self) -> HttpSession {
-        self.lock().session.clone()
+        self.state.locked().session.clone()
     }
 
     pub(super) fn greeting(&self) -> Option<Arc<str>> {
-        self.lock().greeting.clone()
+        self.state.locked().greeting.clone()
     }
 
     /// `initialize` with these parameters was answered.
     pub(super) fn begin(&self, greeting: &str, id: Option<&str>, login: Option<LoginId>) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.greeting = Some(greeting.into());
         state.session.id = id.map(Arc::from);
         state.session.login = login;
@@ -58,13 +59,13 @@ impl SessionKeeper {
 
     /// The revision was agreed on.
     pub(super) fn agree(&self, revision: &str) {
-        self.lock().session.revision = Some(revision.into());
+        self.state.locked().session.revision = Some(revision.into());
     }
 
     /// There is another session, of the same revision.
     pub(super) fn renewed(&self, id: Option<Arc<str>>, login: Option<LoginId>) {
         let generation = {
-            let mut state = self.lock();
+            let mut state = self.state.locked();
             (state.session.id, state.session.login) = (id, login);
             state.session.generation += 1;
             state.renewal = None;
@@ -80,7 +81,7 @@ impl SessionKeeper {
         lost: u64,
         renew: impl FnOnce() -> BoxFuture<'static, Result<(), Arc<str>>>,
     ) -> Option<Renewal> {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         (state.session.generation == lost)
             .then(|| state.renewal.get_or_insert_with(|| renew().shared()).clone())
     }
@@ -89,9 +90,5 @@ impl SessionKeeper {
     pub(super) async fn changed(&self, from: u64) {
         // The sender is this very value.
         let _ = self.changes.subscribe().wait_for(|generation| *generation != from).await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KeeperState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,11 +2,11 @@
 //! over HTTP with it. It also describes the server, and suggests remedies for a failed start.
 
 use super::connection::HttpConnection;
-use super::life::Life;
 use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
 use crate::UpstreamFault;
+use crate::transport::life::Life;
 use crate::transport::{ConnectContext, Connection, Transport};
 use ptc_base::net::{self, ClientOptions, Headers, HttpClient, Url};
 use ptc_base::oauth::{LoginIdentity, LoginOptions, OAuthSettings, ServerLogin};

@@ -5,24 +5,25 @@
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;
 use super::incoming;
-use super::life::Life;
 use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
 use super::streamable::is_events;
-use super::wire::{Answered, HttpWire, SendFault};
+use super::wire::{HttpWire, SendFault};
 use crate::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::jsonrpc::message::{self, OversizeKind};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::request::Era;
 use crate::transport::ServerEvents;
+use crate::transport::life::Life;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use ptc_base::net::{Method, Payload};
 use ptc_base::oauth::LoginId;
-use ptc_base::spill::{RawSpill, SpillStore};
+use ptc_base::spill::SpillStore;
+use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -65,7 +66,7 @@ impl SseChannel {
         life: Arc<Life>,
     ) -> Result<Arc<SseChannel>, UpstreamFault> {
         let metadata = MessageHeaders::events(&wire.headers, None);
-        let Answered { response, login } = wire.send(Method::GET, metadata, None).await?;
+        let (response, login) = wire.send(Method::GET, metadata, None).await?;
         if !response.status.is_success() {
             return Err(wire.refusal(response).await.fault(""));
         }
@@ -128,13 +129,20 @@ impl SseChannel {
                         stream.unasked(bytes).await;
                     }
                 }
-                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
-                Ok(Some(ServerSentEvent::Spilled(raw))) => self.take_file(raw),
+                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => {
+                    self.answer_large(message::identify(&head, b""), |sink| Err(sink.too_large(bytes)));
+                }
+                Ok(Some(ServerSentEvent::Spilled(raw))) => {
+                    self.answer_large(incoming::identify(&raw), |sink| match &sink.store {
+                        Some(_) => Ok(RawAnswer::in_file(raw)),
+                        None => Err(sink.too_large(raw.bytes())),
+                    });
+                }
                 Ok(None) => break "the stream of events has ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
         };
-        let is_idle = self.lock().is_empty();
+        let is_idle = self.calls.locked().is_empty();
         self.life.end(why, is_idle);
     }
 
@@ -144,11 +152,11 @@ impl SseChannel {
         let mut asked = false;
         let mut answers = |id: Option<u64>, body: Result<RawAnswer, ErrorObject>| {
             let Some(id) = id.or_else(|| self.only_call()) else { return };
-            let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
+            let Some(CallInFlight { sink, reply }) = self.calls.locked().remove(&id) else { return };
             asked = true;
             self.events.answered();
             // A complete answer need not go to a file.
-            let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
+            let answer = match bytes > sink.max_bytes && sink.store.is_none() {
                 true => Err(sink.too_large(bytes as u64)),
                 false => body.map_err(UpstreamFault::Rpc),
             };
@@ -163,33 +171,20 @@ impl SseChannel {
         asked
     }
 
-    /// Fails the call whose answer is too large.
-    fn refuse(&self, head: &[u8], bytes: u64) {
-        let id = match message::identify(head, b"") {
+    /// Answers the call whose answer is too large for memory.
+    fn answer_large(
+        &self,
+        kind: OversizeKind,
+        answer: impl FnOnce(&ResultSink) -> Result<RawAnswer, UpstreamFault>,
+    ) {
+        let id = match kind {
             OversizeKind::Response(id) => Some(id),
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.calls.locked().remove(&id)) {
             self.events.answered();
-            let _ = reply.send(Err(sink.too_large(bytes)));
-        }
-    }
-
-    /// Delivers an answer that went to a file.
-    fn take_file(&self, raw: RawSpill) {
-        let id = match incoming::identify(&raw) {
-            OversizeKind::Response(id) => Some(id),
-            OversizeKind::Other => None,
-            OversizeKind::Unknown => self.only_call(),
-        };
-        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
-            self.events.answered();
-            let bytes = raw.bytes();
-            let _ = reply.send(match sink.store() {
-                Some(_) => Ok(RawAnswer::in_file(raw)),
-                None => Err(sink.too_large(bytes)),
-            });
+            let _ = reply.send(answer(&sink));
         }
     }
 
@@ -211,7 +206,7 @@ impl SseChannel {
         let metadata = MessageHeaders::post(&self.wire.headers).trace(request.trace.as_ref());
         let (reply, answer) = oneshot::channel();
         let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
-        self.lock().insert(id, CallInFlight { sink: request.sink, reply });
+        self.calls.locked().insert(id, CallInFlight { sink: request.sink, reply });
         let _guard = PostedCancel { channel: self, id, deadline, is_cancellable };
         let posted = self.post(body, metadata, Some(id));
         tokio::pin!(answer, posted);
@@ -222,11 +217,11 @@ impl SseChannel {
             posted = &mut posted => match posted {
                 Ok(None) => answer.await,
                 Ok(Some(refusal)) => {
-                    self.lock().remove(&id);
+                    self.calls.locked().remove(&id);
                     return Err(refusal.fault(""));
                 }
                 Err(fault) => {
-                    self.lock().remove(&id);
+                    self.calls.locked().remove(&id);
                     if let SendFault::OtherLogin = fault {
                         // The next call opens a stream of the new login.
                         self.life.end(fault.to_string(), true);
@@ -247,7 +242,7 @@ impl SseChannel {
         id: Option<u64>,
     ) -> Result<Option<HttpRefusal>, SendFault> {
         let metadata = metadata.in_stream_of(&self.login);
-        let Answered { mut response, .. } = self.wire.send(Method::POST, metadata, Some(body)).await?;
+        let (mut response, _) = self.wire.send(Method::POST, metadata, Some(body)).await?;
         if response.status.is_success() {
             response.body.beginning(RECEIPT).await;
             return Ok(None);
@@ -270,12 +265,15 @@ impl SseChannel {
         self.gate.close();
         let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = channel
-                .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
-                .await;
+            channel.post_alone(text).await;
             channel.gate.open();
         });
+    }
+
+    /// Posts a message that needs no answer, unless the connection is closed before.
+    async fn post_alone(&self, text: String) {
+        let metadata = MessageHeaders::post(&self.wire.headers);
+        let _ = self.life.unless_closed(self.post(text.into(), metadata, None)).await;
     }
 
     /// Sends a message that needs no answer, unless too many are under way.
@@ -283,33 +281,26 @@ impl SseChannel {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
         let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = channel
-                .life
-                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers), None))
-                .await;
+            channel.post_alone(text).await;
             drop(permit);
         });
     }
 
     fn cap(&self) -> usize {
-        let calls = self.lock();
-        calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
+        let calls = self.calls.locked();
+        calls.values().map(|call| call.sink.max_bytes).max().unwrap_or(0).max(LARGEST_UNASKED)
     }
 
     /// Where a large answer goes, while a request waits whose answer may go there.
     fn overflow(&self) -> Option<SpillStore> {
-        self.lock().values().find_map(|call| call.sink.store().cloned())
+        self.calls.locked().values().find_map(|call| call.sink.store.clone())
     }
 
     /// The request in flight, if there is exactly one.
     fn only_call(&self) -> Option<u64> {
-        let calls = self.lock();
+        let calls = self.calls.locked();
         let mut ids = calls.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, CallInFlight>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,7 +314,7 @@ struct PostedCancel<'a> {
 
 impl Drop for PostedCancel<'_> {
     fn drop(&mut self) {
-        let was_in_flight = self.channel.lock().remove(&self.id).is_some();
+        let was_in_flight = self.channel.calls.locked().remove(&self.id).is_some();
         if was_in_flight && self.is_cancellable && !self.channel.life.is_closed() {
             self.channel.notice(message::cancelled(self.id, self.deadline));
         }

@@ -4,21 +4,22 @@
 use super::events::{EventStream, ServerSentEvent};
 use super::gate::ListenGate;
 use super::incoming;
-use super::life::Life;
 use super::listener;
 use super::metadata::{MessageHeaders, session_of};
 use super::refusal::HttpRefusal;
 use super::session::{HttpSession, SessionKeeper};
-use super::wire::{self, Answered, HttpWire, SendFault};
+use super::wire::{self, HttpWire, SendFault};
 use crate::jsonrpc::error::shorten;
 use crate::jsonrpc::message::{self, Incoming};
 use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::overflow::{self, OverflowFault};
 use crate::request::Era;
 use crate::transport::ServerEvents;
+use crate::transport::life::Life;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use futures_util::FutureExt;
 use ptc_base::net::{Method, NetError, NetFault, Payload, Response};
+use ptc_base::oauth::LoginId;
 use ptc_base::tasks::{self, TaskOwner};
 use ptc_calls::tools::{CallTarget, ServerText, UpstreamTool};
 use std::sync::Arc;
@@ -104,7 +105,7 @@ impl Streamable {
         let notifies = matches!(request.envelope.era, Era::Handshake(_));
         let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
         let answer = async {
-            let (Answered { response, login }, mut session) = self.accepted(&request, id, body).await?;
+            let (response, login, mut session) = self.accepted(&request, id, body).await?;
             if let Some(greeting) = greeting {
                 self.sessions.begin(&greeting, session_of(&response), login);
                 session = self.sessions.current();
@@ -125,7 +126,7 @@ impl Streamable {
         request: &ServerRequest,
         id: u64,
         body: Payload,
-    ) -> Result<(Answered, HttpSession), PostFailure> {
+    ) -> Result<(Response, Option<LoginId>, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
         let called = match &request.target {
             CallTarget::Tool(name) => self.events.tool(name),
@@ -140,8 +141,10 @@ impl Streamable {
             let metadata = MessageHeaders::post(&self.wire.headers).session(&session).request(request);
             // Where the loop goes on, nothing was executed.
             match self.wire.send(Method::POST, metadata, Some(body.clone())).await {
-                Ok(answered) if answered.response.status.is_success() => return Ok((answered, session)),
-                Ok(Answered { response, .. }) => {
+                Ok((response, login)) if response.status.is_success() => {
+                    return Ok((response, login, session));
+                }
+                Ok((response, _)) => {
                     let refusal = self.wire.refusal(response).await;
                     let is_lost = session.id.is_some() && !was_lost && refusal.is_lost_session();
                     if !is_lost || refusal.answers(id) {
@@ -210,8 +213,8 @@ impl Streamable {
             );
             return Err(protocol(text));
         }
-        let text = match sink.store() {
-            None => response.body.read(sink.max_bytes()).await.map_err(|error| self.failed(&error))?,
+        let text = match &sink.store {
+            None => response.body.read(sink.max_bytes).await.map_err(|error| self.failed(&error))?,
             Some(_) => {
                 let read = overflow::read(&mut response.body, sink).await;
                 let answer = read.map_err(|fault| match fault {
@@ -239,7 +242,7 @@ impl Streamable {
         session: Option<HttpSession>,
     ) -> Result<RawAnswer, PostFailure> {
         loop {
-            let why = match stream.next(|| sink.max_bytes(), || sink.store().cloned()).await {
+            let why = match stream.next(|| sink.max_bytes, || sink.store.clone()).await {
                 Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if let Some(answer) = self.take(data, id, session.as_ref()) {
@@ -296,7 +299,7 @@ impl Streamable {
             sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
             let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id()).session(session);
             match self.wire.send(Method::GET, metadata, None).await {
-                Ok(Answered { response, .. }) if is_events(&response) => return Ok(response),
+                Ok((response, _)) if is_events(&response) => return Ok(response),
                 Ok(_) | Err(SendFault::OtherLogin) => return Err(PostFailure::Broken(why)),
                 Err(SendFault::Net(error)) if wire::is_gone(&error) => return Err(self.failed(&error)),
                 Err(SendFault::Net(_)) => {}
@@ -373,14 +376,14 @@ impl Streamable {
         let body: Payload = message::request(id, "initialize", &greeting).into();
         let metadata = MessageHeaders::post(&self.wire.headers);
         let sent = self.wire.send(Method::POST, metadata, Some(body)).await;
-        let Answered { response, login } = sent.map_err(|fault| fault.to_string())?;
+        let (response, login) = sent.map_err(|fault| fault.to_string())?;
         if !response.status.is_success() {
             return Err(self.wire.refusal(response).await.words());
         }
         let session: Option<Arc<str>> = session_of(&response).map(Arc::from);
         let agreed = self.sessions.current().revision;
         let next = HttpSession { id: session, login, revision: agreed.clone(), generation: 0 };
-        let sink = ResultSink::Inline { max_bytes: SMALL_ANSWER };
+        let sink = ResultSink { max_bytes: SMALL_ANSWER, store: None };
         let answer = self.answer(response, id, &sink, Some(next.clone())).await;
         let answer = answer.map_err(|failure| failure.fault("initialize").to_string())?;
         let result: serde_json::Value =
@@ -441,7 +444,7 @@ impl Streamable {
         let metadata = MessageHeaders::post(&self.wire.headers).session(session);
         let sent = timeout(PATIENCE, async {
             let sent = self.wire.send(Method::POST, metadata, Some(text.into())).await;
-            let Answered { response, .. } = sent.map_err(|fault| fault.to_string())?;
+            let (response, _) = sent.map_err(|fault| fault.to_string())?;
             if response.status.is_success() {
                 return Ok(response);
             }

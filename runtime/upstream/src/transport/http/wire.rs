@@ -36,13 +36,6 @@ pub(super) enum LoginTrouble {
     Other(String),
 }
 
-/// A response of any status.
-pub(super) struct Answered {
-    pub(super) response: Response,
-    /// The login whose token the request carried.
-    pub(super) login: Option<LoginId>,
-}
-
 /// Why there is no response.
 pub(super) enum SendFault {
     /// The network failed.
@@ -71,16 +64,17 @@ impl fmt::Display for SendFault {
 }
 
 impl HttpWire {
+    /// Sends a request. Returns the response of any status, and the login whose token the request carried.
     pub(super) async fn send(
         &self,
         method: Method,
         metadata: MessageHeaders,
         body: Option<Payload>,
-    ) -> Result<Answered, SendFault> {
-        let (headers, limit) = metadata.into_parts();
+    ) -> Result<(Response, Option<LoginId>), SendFault> {
+        let MessageHeaders { headers, token: limit } = metadata;
         let Some(login) = &self.login else {
             let sent = self.client.send(method, &self.url, &headers, body).await;
-            return sent.map(|response| Answered { response, login: None }).map_err(SendFault::Net);
+            return sent.map(|response| (response, None)).map_err(SendFault::Net);
         };
         let mut token = login.token().await;
         let mut is_renewed = false;
@@ -96,7 +90,7 @@ impl HttpWire {
             }
             let sent = self.client.send(method.clone(), &self.url, &headers, body.clone()).await;
             let response = sent.map_err(SendFault::Net)?;
-            let answered = |response| Ok(Answered { response, login: login_id });
+            let answered = |response| Ok((response, login_id));
             if response.status != StatusCode::UNAUTHORIZED {
                 return answered(response);
             }

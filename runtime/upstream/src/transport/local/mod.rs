@@ -5,13 +5,13 @@
 
 mod work;
 
+use super::life::Life;
 use super::{ConnectContext, Connection, Location, Opened, Opening, Transport, path_text};
 use crate::{CallResult, RawAnswer, ServerRequest, UpstreamFault, listing};
 use ptc_calls::tools::CallTarget;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// The tools of one entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,8 +102,8 @@ impl Transport for LocalSpec {
             Ok(_) => return Err(format!("{folder} is not a folder").into()),
             Err(error) => return Err(format!("{folder}: {error}").into()),
         }
-        let (spec, context, closed) = (self.clone(), context.clone(), watch::Sender::new(None));
-        Ok(Arc::new(LocalConnection { spec, context, closed }))
+        let (spec, context, life) = (self.clone(), context.clone(), Life::new());
+        Ok(Arc::new(LocalConnection { spec, context, life }))
     }
 
     fn describe(&self) -> String {
@@ -132,8 +132,7 @@ impl Transport for LocalSpec {
 struct LocalConnection {
     spec: LocalSpec,
     context: ConnectContext,
-    /// Why calls are refused from now on.
-    closed: watch::Sender<Option<Arc<str>>>,
+    life: Life,
 }
 
 #[async_trait::async_trait]
@@ -146,22 +145,13 @@ impl Connection for LocalConnection {
     }
 
     async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
-        let mut closed = self.closed.subscribe();
-        tokio::select! {
-            biased;
-            why = closed.wait_for(Option::is_some) => {
-                let why = why.ok().and_then(|why| why.as_deref().map(str::to_owned)).unwrap_or_default();
-                Err(UpstreamFault::Unavailable(why))
-            }
-            result = self.run(&request) => {
-                self.context.events.answered();
-                result
-            }
-        }
+        let result = self.life.unless_closed(self.run(&request)).await?;
+        self.context.events.answered();
+        result
     }
 
     fn close(&self, why: &str) {
-        self.closed.send_replace(Some(why.into()));
+        self.life.close(why);
     }
 
     async fn shut_down(&self) {
@@ -178,7 +168,7 @@ impl LocalConnection {
         let handler = handler.ok_or_else(|| UpstreamFault::Protocol("there is no such tool".to_owned()))?;
         let arguments: Value = serde_json::from_str(request.arguments.as_str())
             .map_err(|error| UpstreamFault::Protocol(error.to_string()))?;
-        let max_bytes = request.sink.max_bytes();
+        let max_bytes = request.sink.max_bytes;
         let (text, is_error) = match work::run(&self.spec.folder, handler, &arguments, max_bytes).await {
             Ok(text) => (text, false),
             Err(why) => (why, true),

@@ -10,9 +10,10 @@ use crate::transport::pace::Pace;
 use crate::transport::throttle::Throttle;
 use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault, overflow};
 use ptc_base::spill::RawSpill;
+use ptc_base::sync::Locked;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -144,7 +145,7 @@ impl StdioChannel {
         match incoming {
             Incoming::Response { id, body } => {
                 return self.answer(id, |waiting| {
-                    match bytes > waiting.sink.max_bytes() && waiting.sink.store().is_none() {
+                    match bytes > waiting.sink.max_bytes && waiting.sink.store.is_none() {
                         true => Err(waiting.sink.too_large(bytes as u64)),
                         false => overflow::placed(body.map_err(UpstreamFault::Rpc)?, &waiting.sink),
                     }
@@ -190,7 +191,13 @@ impl StdioChannel {
         let mut asked = false;
         let mut waiting = Vec::new();
         for id in ids {
-            match self.lock().calls.get_mut(&id).map(|call| std::mem::replace(&mut call.is_cut, true)) {
+            match self
+                .pending
+                .locked()
+                .calls
+                .get_mut(&id)
+                .map(|call| std::mem::replace(&mut call.is_cut, true))
+            {
                 Some(was_cut) => {
                     asked = true;
                     waiting.extend((!was_cut).then_some(id));
@@ -213,7 +220,7 @@ impl StdioChannel {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.sink.store().is_some()) {
+        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.sink.store.is_some()) {
             Some(file) => Ok(RawAnswer::in_file(file)),
             None => Err(waiting.sink.too_large(bytes)),
         };
@@ -232,7 +239,7 @@ impl StdioChannel {
     /// the server's stdin.
     pub(super) fn close(&self, reason: &str) {
         let calls = {
-            let mut pending = self.lock();
+            let mut pending = self.pending.locked();
             pending.closed.get_or_insert_with(|| reason.to_owned());
             pending.caps.clear();
             std::mem::take(&mut pending.calls)
@@ -289,19 +296,15 @@ async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[impl AsRef<[u8]>]) 
 }
 
 impl StdioChannel {
-    fn lock(&self) -> MutexGuard<'_, PendingCalls> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn close_fault(&self) -> UpstreamFault {
-        let reason = self.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
+        let reason = self.pending.locked().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
         UpstreamFault::Unavailable(reason)
     }
 
     /// Delivers an answer to the call that waits for it; false when no such request was sent.
     fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, UpstreamFault>) -> bool {
         let waiting = self.forget(id);
-        if waiting.is_none() && !self.lock().abandoned.remove(&id) {
+        if waiting.is_none() && !self.pending.locked().abandoned.remove(&id) {
             return false;
         }
         self.events.answered();
@@ -318,7 +321,7 @@ impl StdioChannel {
 
     /// Remembers a sent request whose caller has given up.
     fn abandon(&self, id: u64) {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         pending.abandoned.insert(id);
         if pending.abandoned.len() > ABANDONED {
             pending.abandoned.pop_first();
@@ -326,24 +329,24 @@ impl StdioChannel {
     }
 
     fn enter(&self, id: u64, waiting: WaitingCall) -> Result<(), UpstreamFault> {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         if pending.closed.is_some() {
             drop(pending);
             return Err(self.close_fault());
         }
-        *pending.caps.entry(waiting.sink.max_bytes()).or_default() += 1;
+        *pending.caps.entry(waiting.sink.max_bytes).or_default() += 1;
         pending.calls.insert(id, waiting);
         self.update_cap(&pending);
         Ok(())
     }
 
     fn forget(&self, id: u64) -> Option<WaitingCall> {
-        let mut pending = self.lock();
+        let mut pending = self.pending.locked();
         let waiting = pending.calls.remove(&id)?;
-        if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes()) {
+        if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes) {
             *count -= 1;
             if *count == 0 {
-                pending.caps.remove(&waiting.sink.max_bytes());
+                pending.caps.remove(&waiting.sink.max_bytes);
             }
         }
         self.update_cap(&pending);
@@ -352,14 +355,14 @@ impl StdioChannel {
 
     /// The request in flight, if there is exactly one.
     fn only_call(&self) -> Option<u64> {
-        let pending = self.lock();
+        let pending = self.pending.locked();
         let mut ids = pending.calls.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
     fn update_cap(&self, pending: &PendingCalls) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
-        let overflow = pending.calls.values().find_map(|waiting| waiting.sink.store().cloned());
+        let overflow = pending.calls.values().find_map(|waiting| waiting.sink.store.clone());
         self.intake.set(largest.max(LINE_FLOOR), overflow);
     }
 }
@@ -399,7 +402,7 @@ mod tests {
             Arc::new(StdioChannel::new(Arc::new(ServerEvents::new("s".into(), ClientFeatures::default()))));
         let (mut server, ours) = tokio::io::duplex(1 << 10);
         let (reply, answer) = oneshot::channel();
-        peer.enter(7, WaitingCall { sink: ResultSink::Inline { max_bytes: 100 }, reply, is_cut: false })
+        peer.enter(7, WaitingCall { sink: ResultSink { max_bytes: 100, store: None }, reply, is_cut: false })
             .expect("open");
         let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
         server.write_all(text).await.expect("written");

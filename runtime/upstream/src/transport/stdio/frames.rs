@@ -5,9 +5,10 @@ use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::jsonrpc::scan::Balance;
 use ptc_base::spill::{RawSpill, SpillStore};
+use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio::time::timeout;
 
@@ -41,7 +42,7 @@ impl Intake {
 
     pub(super) fn set(&self, cap: usize, overflow: Option<SpillStore>) {
         self.cap.store(cap, Ordering::Relaxed);
-        *self.overflow.lock().unwrap_or_else(PoisonError::into_inner) = overflow;
+        *self.overflow.locked() = overflow;
     }
 
     fn cap(&self) -> usize {
@@ -49,7 +50,7 @@ impl Intake {
     }
 
     fn overflow(&self) -> Option<SpillStore> {
-        self.overflow.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.overflow.locked().clone()
     }
 }
 

@@ -10,11 +10,12 @@
 
 use super::kin::{self, MARK, Process};
 use crate::transport::companions::companions;
+use ptc_base::sync::Locked;
 use ptc_base::tasks::{self, TaskOwner};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
@@ -84,7 +85,7 @@ impl Guardian {
         id: impl FnOnce(&C) -> Option<u32>,
     ) -> Result<(C, String), String> {
         // Under the lock, so that no child is taken for an orphan.
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.spawned += 1;
         let mark = format!("{}{}.", self.mark, state.spawned);
         let value = mark.split_once('=').map_or("", |(_, value)| value);
@@ -100,7 +101,7 @@ impl Guardian {
 
     /// Removes a group that has ended.
     pub(super) fn forget(&self, group: u32) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.own.remove(&group);
         state.groups.remove(&group);
         state.report('-', group, &self.mark);
@@ -109,7 +110,7 @@ impl Guardian {
     /// Ends orphans that hide their origin. Those that carry the mark of a server end with it.
     pub(super) fn end_strays(&self) {
         if self.adopts {
-            for stray in self.orphans(&self.lock()) {
+            for stray in self.orphans(&self.state.locked()) {
                 if !stray.carries(&self.mark) {
                     stray.kill();
                 }
@@ -130,7 +131,7 @@ impl Guardian {
 
     /// Replaces a helper that has ended, reaps orphans that have ended, and reports living ones to the helper.
     fn look(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         state.revive(&self.mark);
         if !self.adopts {
             return;
@@ -157,7 +158,7 @@ impl Guardian {
     /// Ends what is left of all servers, then the helper, and waits for it. Blocks for as long as a shell needs to
     /// end, or for a second when there still are groups on the list.
     pub fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.locked();
         let helper = std::mem::replace(&mut state.helper, Helper::Absent);
         if state.spawned > 0 && state.groups.is_empty() {
             let strays = if self.adopts { self.orphans(&state) } else { Vec::new() };
@@ -173,10 +174,6 @@ impl Guardian {
             drop(pipe);
             let _ = child.wait();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, GuardianState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -289,7 +286,7 @@ mod tests {
     fn a_helper_that_is_killed_is_replaced_and_knows_what_the_first_one_knew() {
         let guardian = Guardian::default();
         let mut listed = deaf(&guardian, "TERM INT HUP");
-        let helper = |guardian: &Guardian| match &guardian.lock().helper {
+        let helper = |guardian: &Guardian| match &guardian.state.locked().helper {
             Helper::Running(child, _) => child.id(),
             _ => 0,
         };

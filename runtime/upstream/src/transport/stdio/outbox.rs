@@ -7,8 +7,9 @@
 //! no queue for it.
 
 use bytes::Bytes;
+use ptc_base::sync::Locked;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of calls that may wait to be written; a larger call waits alone.
@@ -75,7 +76,7 @@ impl FrameQueue {
 
     /// Adds a call.
     pub(super) fn call(&self, id: u64, frame: [Bytes; 3], room: Room) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.locked();
         if !queue.closed {
             queue.calls.insert(id, (frame, room));
             self.arrived.notify_one();
@@ -84,12 +85,12 @@ impl FrameQueue {
 
     /// Removes a call; false when it is written, or being written.
     pub(super) fn revoke(&self, id: u64) -> bool {
-        self.lock().calls.remove(&id).is_some()
+        self.queue.locked().calls.remove(&id).is_some()
     }
 
     /// Adds a frame that is small and one of few.
     pub(super) fn own(&self, frame: Vec<u8>) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.locked();
         if !queue.closed {
             queue.first_bytes += frame.len();
             queue.first.push_back(frame);
@@ -99,7 +100,7 @@ impl FrameQueue {
 
     /// Adds a frame that the server has caused; false when it does not read the earlier ones.
     pub(super) fn reply(&self, frame: Vec<u8>) -> bool {
-        let fits = self.lock().first_bytes + frame.len() <= REPLY_ROOM;
+        let fits = self.queue.locked().first_bytes + frame.len() <= REPLY_ROOM;
         if fits {
             self.own(frame);
         }
@@ -109,7 +110,7 @@ impl FrameQueue {
     /// Accepts nothing more and drops the calls; small frames that are there are still written.
     pub(super) fn close(&self) {
         let calls = {
-            let mut queue = self.lock();
+            let mut queue = self.queue.locked();
             queue.closed = true;
             std::mem::take(&mut queue.calls)
         };
@@ -122,7 +123,7 @@ impl FrameQueue {
     pub(super) async fn next(&self) -> Option<Batch> {
         loop {
             {
-                let mut queue = self.lock();
+                let mut queue = self.queue.locked();
                 if let Some(batch) = queue.take() {
                     return Some(batch);
                 }
@@ -132,10 +133,6 @@ impl FrameQueue {
             }
             self.arrived.notified().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueuedFrames> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

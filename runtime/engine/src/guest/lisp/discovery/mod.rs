@@ -42,6 +42,7 @@ use ptc_vm::{Context, Fault, Reason, Value};
 pub(crate) use record::{ExportFacts, NameOrigin, NameRecord};
 pub(crate) use search::Query;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Length limit, in characters, of a server's text about itself when its tools are listed too.
@@ -419,7 +420,7 @@ fn as_strs(texts: &[String]) -> Vec<&str> {
 }
 
 /// One entry of `ns-publics`.
-fn public(record: &NameRecord) -> (String, DiscoveryReply) {
+fn public(record: &NameRecord) -> (Cow<'static, str>, DiscoveryReply) {
     let mut entry = vec![
         ("name", DiscoveryReply::Text(record.name.clone())),
         ("doc", DiscoveryReply::Text(record.doc.clone())),
@@ -430,7 +431,7 @@ fn public(record: &NameRecord) -> (String, DiscoveryReply) {
         None => entry.push(("section", DiscoveryReply::Text(record.section.to_owned()))),
     }
     entry.push(("source", DiscoveryReply::Text(record.origin.word().to_owned())));
-    (record.name.clone(), DiscoveryReply::map(entry))
+    (record.name.clone().into(), DiscoveryReply::map(entry))
 }
 
 /// Facts about an export in lists.

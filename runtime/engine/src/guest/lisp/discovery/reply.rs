@@ -25,7 +25,7 @@ pub(crate) enum DiscoveryReply {
     /// A map with keyword keys.
     Map(Vec<(Cow<'static, str>, DiscoveryReply)>),
     /// A map with string keys.
-    Named(Vec<(String, DiscoveryReply)>),
+    Named(Vec<(Cow<'static, str>, DiscoveryReply)>),
     /// JSON text, as a value with string keys.
     Json(String),
     /// A line to print; the value is nil.
@@ -75,10 +75,7 @@ impl DiscoveryReply {
             DiscoveryReply::Number(_) => 20,
             DiscoveryReply::Text(text) => text_bytes(text),
             DiscoveryReply::Lines(lines) => lines.iter().map(|line| text_bytes(line)).sum::<usize>() + 2,
-            DiscoveryReply::Map(entries) => {
-                entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
-            }
-            DiscoveryReply::Named(entries) => {
+            DiscoveryReply::Map(entries) | DiscoveryReply::Named(entries) => {
                 entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
             }
             DiscoveryReply::Json(text) => text.len(),
@@ -98,6 +95,7 @@ impl DiscoveryReply {
     /// Makes the value under the program's budget. Replies nest three levels at most.
     pub(crate) fn into_value(self, cx: &mut Context) -> Result<Value, Box<Fault>> {
         cx.tick(1)?;
+        let has_names = matches!(self, DiscoveryReply::Named(_));
         Ok(match self {
             DiscoveryReply::Nil => Value::Nil,
             DiscoveryReply::Text(text) => cx.host_text(&text)?,
@@ -111,19 +109,10 @@ impl DiscoveryReply {
                 }
                 Value::vector(items)
             }
-            DiscoveryReply::Map(entries) => {
+            DiscoveryReply::Map(entries) | DiscoveryReply::Named(entries) => {
                 let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
-                    let key = cx.keyword(&key);
-                    let value = value.into_value(cx)?;
-                    map = MapNode::insert(map, cx, key, value)?;
-                }
-                Value::Map(map)
-            }
-            DiscoveryReply::Named(entries) => {
-                let mut map = MapNode::with_capacity(entries.len());
-                for (key, value) in entries {
-                    let key = cx.host_text(&key)?;
+                    let key = if has_names { cx.host_text(&key)? } else { cx.keyword(&key) };
                     let value = value.into_value(cx)?;
                     map = MapNode::insert(map, cx, key, value)?;
                 }

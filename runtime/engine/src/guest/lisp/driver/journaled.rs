@@ -16,7 +16,7 @@ use ptc_calls::journal::{
 use ptc_calls::policy::CallOrigins;
 use ptc_calls::run::client::asker::ClientIdentity;
 use ptc_calls::run::options::RunOptions;
-use ptc_calls::run::outcome::{CallFault, Failure, FailureKind};
+use ptc_calls::run::outcome::{Failure, FailureKind};
 use ptc_calls::tools::{Catalog, SnapshotMode, UpstreamTool};
 use ptc_vm::{CallId as HostCall, Class, Context, Reason, Span};
 use std::sync::Arc;
@@ -67,20 +67,6 @@ pub(in crate::guest::lisp) struct CallPosition<'j> {
     origins: Option<&'j Arc<CallOrigins>>,
 }
 
-/// What the journal says of a call with its arguments.
-pub(in crate::guest::lisp) enum CallRoute {
-    /// It leaves.
-    Live,
-    /// It leaves if that is what becomes of it: it was entered in an earlier process.
-    Again,
-    /// Its answer is recorded.
-    Replayed,
-    /// It fails with this.
-    Refused(WorldFault),
-    /// The run has diverged.
-    Diverged,
-}
-
 impl<'j> CallPosition<'j> {
     /// The position of this call, which stands at this place of the program's text.
     pub(super) fn new(
@@ -93,18 +79,6 @@ impl<'j> CallPosition<'j> {
         CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq, place, origins }
     }
 
-    /// Says in a permit which call it is for.
-    pub(in crate::guest::lisp) fn mark(self, permit: &mut Permit, route: &CallRoute) {
-        permit.seq = self.journal.map(|_| self.seq);
-        permit.history = match route {
-            CallRoute::Replayed => CallHistory::Answered,
-            CallRoute::Again => CallHistory::Entered,
-            CallRoute::Live | CallRoute::Refused(_) | CallRoute::Diverged => CallHistory::New,
-        };
-        permit.place = self.place;
-        permit.origins = self.origins.cloned();
-    }
-
     /// The arguments of the call, if it was entered in an earlier process: it is made with these.
     pub(in crate::guest::lisp) fn entered(self) -> Option<Arc<str>> {
         self.journal?.entered(self.seq)
@@ -115,17 +89,40 @@ impl<'j> CallPosition<'j> {
         cx.fuel.used()
     }
 
-    /// Enters a call with its arguments. Server and subject name what is called.
+    /// Enters a call with its arguments, and says in its permit which call it is for. Server and subject name what is
+    /// called.
+    ///
+    /// # Errors
+    /// A recording does not have the call.
     pub(in crate::guest::lisp) fn departs(
+        self,
+        cx: &Context,
+        called: (&str, Option<&str>),
+        permit: &mut Permit,
+        arguments: &str,
+    ) -> Result<Verdict, WorldFault> {
+        permit.seq = self.journal.map(|_| self.seq);
+        permit.place = self.place;
+        permit.origins = self.origins.cloned();
+        let verdict = self.verdict(cx, called, permit.tool(), arguments);
+        permit.history = match verdict {
+            Ok(Verdict::Replayed) => CallHistory::Answered,
+            Ok(Verdict::Again) => CallHistory::Entered,
+            _ => CallHistory::New,
+        };
+        verdict
+    }
+
+    fn verdict(
         self,
         cx: &Context,
         (server, subject): (&str, Option<&str>),
         tool: &UpstreamTool,
         arguments: &str,
-    ) -> CallRoute {
-        let Some(journal) = self.journal else { return CallRoute::Live };
+    ) -> Result<Verdict, WorldFault> {
+        let Some(journal) = self.journal else { return Ok(Verdict::Live) };
         // Arguments are encoded as JSON of one line.
-        let Some(args) = raw_json(arguments.as_bytes()) else { return CallRoute::Live };
+        let Some(args) = raw_json(arguments.as_bytes()) else { return Ok(Verdict::Live) };
         let call = CallBegun {
             seq: self.seq,
             server: server.to_owned(),
@@ -137,14 +134,8 @@ impl<'j> CallPosition<'j> {
         };
         let label = call.label();
         match journal.call(call) {
-            Verdict::Live => CallRoute::Live,
-            Verdict::Again => CallRoute::Again,
-            Verdict::Replayed => CallRoute::Replayed,
-            Verdict::Diverged => CallRoute::Diverged,
-            Verdict::NotRecorded => {
-                let message = format!("the recording has no call of {label} with these arguments");
-                CallRoute::Refused(WorldFault { reason: CallFault::NotRecorded, message })
-            }
+            Verdict::NotRecorded => Err(WorldFault::not_recorded(&label)),
+            verdict => Ok(verdict),
         }
     }
 

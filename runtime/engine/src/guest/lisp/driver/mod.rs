@@ -307,7 +307,11 @@ impl Execution {
             }
             Plan::Wait(pending) => {
                 self.note_wait(call);
-                (Some(pending.tag()), pending.granted(), Box::pin(pending.permit().map(Reply::Permit)))
+                (
+                    Some(pending.tag()),
+                    pending.granted().cloned(),
+                    Box::pin(pending.permit().map(Reply::Permit)),
+                )
             }
             Plan::Look(PlannedLook { spilled, look, most, held }) => {
                 let looked = async move { spilled.read_blocking(look, most).await };

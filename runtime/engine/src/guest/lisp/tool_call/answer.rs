@@ -4,27 +4,19 @@
 use super::ResultForm;
 use crate::broker::{CallPayload, Chosen, PayloadContent, WorldFault, looks_like_json};
 use crate::guest::lisp::build::{count, record};
+use ptc_base::named_enum;
 use ptc_base::spill::Spilled;
 use ptc_calls::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 
-/// The kind of `:value`.
-#[derive(Clone, Copy)]
-enum Parsed {
-    Json,
-    Text,
-    None,
-}
-
-impl Parsed {
-    const fn name(self) -> &'static str {
-        match self {
-            Parsed::Json => "json",
-            Parsed::Text => "text",
-            Parsed::None => "none",
-        }
+named_enum! {
+    /// The kind of `:value`.
+    enum Parsed {
+        Json = "json",
+        Text = "text",
+        None = "none",
     }
 }
 
@@ -73,7 +65,7 @@ pub(crate) fn unwrap(
         None => Ok(None),
     };
     let mut read = || -> Result<(Value, Option<WorldFault>), DecodeFailure> {
-        match payload.content() {
+        match &payload.content {
             PayloadContent::Success { value, blocks } => {
                 let (value, kind) = match value {
                     Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),

@@ -95,7 +95,7 @@ pub(crate) fn value(
     payload: &CallPayload,
     failure: &mut Option<WorldFault>,
 ) -> Result<Value, Box<Fault>> {
-    let (reason, message) = match payload.content() {
+    let (reason, message) = match &payload.content {
         PayloadContent::Success { value: Chosen::Structured(place), .. } => {
             match decode(cx, payload.part(place)) {
                 Ok(value) => return Ok(value),

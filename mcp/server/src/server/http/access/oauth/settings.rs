@@ -176,7 +176,7 @@ impl WrittenIssuer {
         let wrong = |what: String| format!("issuer {name:?}: {what}");
         address(&name, "issuer").map_err(&wrong)?;
         let algorithm = |text: &String| {
-            let known: Vec<&str> = Algorithm::NAMES.iter().map(|(_, known)| *known).collect();
+            let known = Algorithm::ALL.map(Algorithm::name);
             Algorithm::parse(text).ok_or_else(|| {
                 wrong(format!("{text:?} is no algorithm that is accepted: {}", known.join(", ")))
             })

@@ -1,4 +1,4 @@
-//! Tracks whether the HTTP connection to a remote MCP server is still usable: closing it on this side fails all
+//! Tracks whether the connection to a server without a process is still usable: closing it on this side fails all
 //! requests, and a loss of the server is reported to the tasks that watch for it.
 
 use crate::UpstreamFault;
@@ -6,18 +6,18 @@ use crate::transport::ConnectionEnd;
 use tokio::sync::watch;
 
 /// The life of one connection.
-pub(super) struct Life {
+pub(crate) struct Life {
     closed: watch::Sender<Option<String>>,
     end: watch::Sender<Option<ConnectionEnd>>,
 }
 
 impl Life {
-    pub(super) fn new() -> Life {
+    pub(crate) fn new() -> Life {
         Life { closed: watch::Sender::new(None), end: watch::Sender::new(None) }
     }
 
     /// Fails every request, now and later. The first reason holds.
-    pub(super) fn close(&self, why: &str) {
+    pub(crate) fn close(&self, why: &str) {
         self.closed.send_if_modified(|closed| {
             let is_first = closed.is_none();
             closed.get_or_insert_with(|| why.to_owned());
@@ -25,12 +25,12 @@ impl Life {
         });
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.borrow().is_some()
     }
 
     /// The work, unless the connection is closed before it has ended.
-    pub(super) async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Result<T, UpstreamFault> {
+    pub(crate) async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Result<T, UpstreamFault> {
         let mut closed = self.closed.subscribe();
         tokio::select! {
             biased;
@@ -44,7 +44,7 @@ impl Life {
     }
 
     /// The server is of no more use. The first reason holds.
-    pub(super) fn end(&self, why: impl Into<String>, is_orderly: bool) {
+    pub(crate) fn end(&self, why: impl Into<String>, is_orderly: bool) {
         self.end.send_if_modified(|end| {
             let is_first = end.is_none();
             end.get_or_insert_with(|| ConnectionEnd { why: why.into(), is_orderly });
@@ -53,7 +53,7 @@ impl Life {
     }
 
     /// Waits for the end. Cancel safe.
-    pub(super) async fn ended(&self) -> ConnectionEnd {
+    pub(crate) async fn ended(&self) -> ConnectionEnd {
         let mut end = self.end.subscribe();
         let seen = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
         match seen {
