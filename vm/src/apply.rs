@@ -154,7 +154,7 @@ pub(crate) fn check_arity(cx: &Store, builtin: BuiltinId, count: usize) -> Resul
 #[cold]
 fn arity_fault(cx: &Store, builtin: BuiltinId, count: usize) -> Box<Fault> {
     let info = cx.builtins.facts(builtin);
-    Fault::new(Reason::ArityError, info.arity.message(info.name, count))
+    Fault::new(Reason::ArityError, info.arity.message(info.name, info.usage, count))
         .hint(format_args!("Usage: {}", info.usage))
 }
 

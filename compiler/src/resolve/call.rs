@@ -108,7 +108,7 @@ impl<'a> Resolver<'a, '_> {
                 .hint_boxed(format!("{}: {}", info.usage, info.doc)));
         }
         if !info.arity.accepts(rest.len()) {
-            let message = format!("arity error: {}", info.arity.message(info.name, rest.len()));
+            let message = format!("arity error: {}", info.arity.message(info.name, info.usage, rest.len()));
             let mut diagnostic =
                 Diagnostic::error(Reason::ArityError, span, message).hint(format!("Usage: {}", info.usage));
             if let Some((_, advice)) = OTHER_ARGUMENTS.iter().find(|(usage, _)| *usage == info.usage) {

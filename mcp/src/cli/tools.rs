@@ -5,7 +5,7 @@ use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use ptc_calls::options::RunOptions;
 use ptc_calls::tools::nearest;
-use ptc_calls::tools::text::{list_entry, one_line};
+use ptc_calls::tools::text::{count, list_entry, one_line};
 use ptc_engine::ServerStatus;
 use ptc_server::answer::outcome::millis;
 use ptc_server::console;
@@ -130,7 +130,7 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
         let state = if is_ready(server) { style.green(state) } else { style.red(state) };
         let start = server.start_duration.map(|time| format!(", {} ms", millis(time))).unwrap_or_default();
         let name = style.bold(&server.name);
-        report.push_str(&format!("{name} {state}, {} tools{start}\n", server.tools.len()));
+        report.push_str(&format!("{name} {state}, {}{start}\n", count(server.tools.len())));
         if let Some(error) = &server.error {
             report.push_str(&format!("  {}\n", style.red(&visible_line(error))));
         }

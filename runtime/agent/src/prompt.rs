@@ -6,7 +6,7 @@
 
 use super::{Agent, AgentFailure, AgentMode, AgentReason, feedback};
 use ptc_base::secrets::SecretRegistry;
-use ptc_calls::tools::text::{one_line, signature, tool_line as summary_line};
+use ptc_calls::tools::text::{count, one_line, signature, tool_line as summary_line};
 use ptc_calls::tools::visible::shown_name;
 use ptc_calls::tools::{Catalog, CatalogServer, HOST, UpstreamTool, typed};
 use ptc_engine::guest::lisp::card;
@@ -155,11 +155,11 @@ pub(super) fn first_message(
 fn server_line(server: &CatalogServer) -> String {
     let purpose = server.purpose().unwrap_or_default();
     let colon = if purpose.is_empty() { "" } else { ": " };
-    let count = match server.described() {
-        Some(tools) => format!("{} tools", tools.len()),
+    let tools = match server.described() {
+        Some(tools) => count(tools.len()),
         None => "not started yet".to_owned(),
     };
-    format!("- {}{colon}{} ({count})", server.name, one_line(&purpose, DESCRIPTION))
+    format!("- {}{colon}{} ({tools})", server.name, one_line(&purpose, DESCRIPTION))
 }
 
 /// Lists the tools of all servers as `dir` does, while they fit; else those that match the mission best.

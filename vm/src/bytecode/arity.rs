@@ -38,8 +38,11 @@ impl Arity {
             }
     }
 
-    /// The error message for a call with a wrong number of arguments.
-    pub fn message(self, name: &str, got: usize) -> impl fmt::Display {
+    /// The error message for a call with a wrong number of arguments. Programs write the name of an internal builtin as
+    /// in its usage.
+    pub fn message<'n>(self, name: &'n str, usage: &'n str, got: usize) -> impl fmt::Display + 'n {
+        let written = usage.trim_start_matches('(').split([' ', ')']).next().unwrap_or_default();
+        let name = if name.starts_with('%') && !written.is_empty() { written } else { name };
         struct Message<'n>(&'n str, Arity, usize);
         impl fmt::Display for Message<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

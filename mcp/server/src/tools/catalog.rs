@@ -4,7 +4,7 @@
 //! lists, in name order, and has the same bytes in every run.
 
 use ptc_calls::tools::qualified_name;
-use ptc_calls::tools::text::one_line;
+use ptc_calls::tools::text::{count, one_line};
 use ptc_calls::tools::visible::shown_name;
 use ptc_engine::discovery::topics;
 use ptc_python::functions::{parameter, parameters};
@@ -288,7 +288,7 @@ impl ServerView {
         };
         let count = match &self.tools {
             None => "Tools not loaded yet".to_owned(),
-            Some(tools) => format!("{} tool{}", tools.len(), if tools.len() == 1 { "" } else { "s" }),
+            Some(tools) => count(tools.len()),
         };
         // Behind topics a comma would make one more topic of it.
         let separator = if about.is_empty() { "," } else { ";" };

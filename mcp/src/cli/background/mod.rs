@@ -22,6 +22,7 @@ use client::Background;
 use protocol::{State, UpSettings};
 use ptc_base::files::{self, FileLock};
 use ptc_calls::limits::Unit;
+use ptc_calls::tools::text::count;
 use ptc_server::console;
 use ptc_server::console::exit::{Abort, Exit};
 use ptc_server::console::style::Style;
@@ -202,7 +203,7 @@ fn status_text(state: &Option<State>) -> Result<(), Abort> {
     let mut report = format!("ptc {} keeps servers running (process {})\n", state.package, state.process);
     for server in &state.servers {
         let name = style.bold(&server.name);
-        report.push_str(&format!("  {name} {}, {} tools\n", server.state, server.tools));
+        report.push_str(&format!("  {name} {}, {}\n", server.state, count(server.tools)));
         if let Some(error) = &server.error {
             report.push_str(&format!("    {}\n", style.red(error)));
         }

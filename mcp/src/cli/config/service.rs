@@ -3,7 +3,7 @@
 
 use ptc_base::net::{ClientOptions, Headers, Url, is_loopback};
 use ptc_base::secrets::Credential;
-use ptc_calls::tools::text::one_line;
+use ptc_calls::tools::text::{count, one_line};
 use ptc_server::console::exit::Abort;
 use ptc_server::redact;
 use ptc_upstream::{OpenApiInspection, OpenApiSpec, SchemaSource, inspect_openapi};
@@ -97,7 +97,7 @@ fn schema_url(schema: &SchemaSource) -> Option<&Url> {
 fn lines(inspected: &OpenApiInspection) -> Vec<String> {
     let OpenApiInspection { info, tools, left_out, .. } = inspected;
     let shown = one_line(&tools.join(", "), LINE);
-    let mut lines = vec![format!("{}: {} tools: {shown}", one_line(info, LINE), tools.len())];
+    let mut lines = vec![format!("{}: {}: {shown}", one_line(info, LINE), count(tools.len()))];
     if !left_out.is_empty() {
         lines.push(format!("left out: {}", left_out.len()));
     }

@@ -68,6 +68,11 @@ pub(crate) fn parse(
             let entries = pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
             read_entries(cx, form, entries, servers)
         }
+        [Value::Symbol(_), _, rest @ ..] => {
+            let got = rest.len() + 1;
+            Err(fault(format_args!("{name} takes one map after the name of a tool, got {got} values"))
+                .hint(format!("Write ({name} 'server/tool {{…}}).")))
+        }
         [] => Err(fault(format_args!("{name} requires a map, got no arguments")).hint(syntax(form))),
         [value, rest @ ..] => {
             let text = shown(cx, value)?;
