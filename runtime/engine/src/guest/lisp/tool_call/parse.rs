@@ -69,8 +69,9 @@ pub(crate) fn parse(
             read_entries(cx, form, entries, servers)
         }
         [Value::Symbol(_), _, rest @ ..] => {
-            let message = format_args!("{name} takes a name and one map, got {} values more", rest.len());
-            Err(fault(message).hint(format!("Write ({name} 'server/tool {{…}}).")))
+            let got = rest.len() + 1;
+            Err(fault(format_args!("{name} takes one map after the name of a tool, got {got} values"))
+                .hint(format!("Write ({name} 'server/tool {{…}}).")))
         }
         [] => Err(fault(format_args!("{name} requires a map, got no arguments")).hint(syntax(form))),
         [value, rest @ ..] => {

@@ -90,6 +90,11 @@ fn the_documented_programmer_faults() {
             text(cx, &[unqualified]),
             "tool/call symbol form requires a qualified symbol like 'server/tool"
         );
+        let (tool, args) = (Value::Symbol(cx.symbols.intern("fs/read")), call_map(cx, json!({})));
+        assert_eq!(
+            text(cx, &[tool, args, Value::Int(3)]),
+            "tool/call takes one map after the name of a tool, got 2 values"
+        );
         let (keyword, string) = (cx.keyword("server"), Value::string("server"));
         let both = map(cx, &[(keyword, Value::Nil), (string, Value::Nil)]);
         assert!(text(cx, &[both]).starts_with("tool/call got duplicate key "));
