@@ -13,9 +13,7 @@ use super::{Entry, Lease, LogName, LogNote, MESSAGES, NamedLocks, Store, StoreEr
 use crate::panics;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
-use redb::{
-    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction,
-};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -123,14 +121,6 @@ impl EmbeddedStore {
         Ok(done)
     }
 
-    /// Reads on a blocking thread.
-    async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.on_thread(|database| work(&database.begin_read().map_err(unavailable)?)).await
-    }
-
     async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
@@ -225,20 +215,21 @@ fn noted(transaction: &WriteTransaction, note: &LogNote) -> Result<(), StoreErro
 impl Store for EmbeddedStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let key = key.to_owned();
-        self.read(move |transaction| {
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
             let values = table(transaction.open_table(VALUES))?;
             let found = values.get(&*key).map_err(unavailable)?;
             Ok(found.and_then(|found| {
                 let (version, value) = found.value();
                 Some(Entry { version, value: value?.to_vec() })
             }))
-        })
-        .await
+        };
+        self.on_thread(read).await
     }
 
     async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
         let key = key.to_owned();
-        self.change(move |transaction| {
+        let write = move |transaction: &WriteTransaction| {
             let mut values = table(transaction.open_table(VALUES))?;
             let (last, present) = match values.get(&*key).map_err(unavailable)? {
                 Some(found) => {
@@ -252,8 +243,8 @@ impl Store for EmbeddedStore {
             }
             values.insert(&*key, (last + 1, value.as_deref())).map_err(unavailable)?;
             Ok(Some(last + 1))
-        })
-        .await
+        };
+        self.change(write).await
     }
 
     async fn begin(
@@ -264,31 +255,32 @@ impl Store for EmbeddedStore {
         records: Vec<Vec<u8>>,
     ) -> Result<Option<Lease>, StoreError> {
         let (log, holder) = (log.to_owned(), holder.to_owned());
-        self.change(move |transaction| {
+        let write = move |transaction: &WriteTransaction| {
             let Some(lease) = leased(transaction, &log, &holder, time, true)? else { return Ok(None) };
             appended(transaction, &log, 0, &records)?;
             Ok(Some(lease))
-        })
-        .await
+        };
+        self.change(write).await
     }
 
     async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
         let lease = lease.clone();
-        self.change(move |transaction| {
+        let write = move |transaction: &WriteTransaction| {
             must_hold(transaction, &lease)?;
             appended(transaction, &lease.name, at, &records)
-        })
-        .await
+        };
+        self.change(write).await
     }
 
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         let log = log.to_owned();
-        self.read(move |transaction| {
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
             let logs = table(transaction.open_table(LOGS))?;
             let rows = logs.range((&*log, first)..=(&*log, u64::MAX)).map_err(unavailable)?;
             rows.map(|row| row.map(|(_, record)| record.value().to_vec()).map_err(unavailable)).collect()
-        })
-        .await
+        };
+        self.on_thread(read).await
     }
 
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
@@ -318,29 +310,30 @@ impl Store for EmbeddedStore {
 
     async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError> {
         let lease = lease.clone();
-        self.change(move |transaction| {
+        let write = move |transaction: &WriteTransaction| {
             must_hold(transaction, &lease)?;
             noted(transaction, &note)
-        })
-        .await
+        };
+        self.change(write).await
     }
 
     async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
         let lease = lease.clone();
-        self.change(move |transaction| {
+        let write = move |transaction: &WriteTransaction| {
             must_hold(transaction, &lease)?;
             let mut logs = table(transaction.open_table(LOGS))?;
             logs.retain_in((&*lease.name, 0)..=(&*lease.name, u64::MAX), |_, _| false)
                 .map_err(unavailable)?;
             table(transaction.open_table(LEASES))?.remove(&*lease.name).map_err(unavailable)?;
             note.map_or(Ok(()), |note| noted(transaction, &note))
-        })
-        .await
+        };
+        self.change(write).await
     }
 
     async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {
         let (prefix, first) = (prefix.to_owned(), first.max(prefix).to_owned());
-        self.read(move |transaction| {
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
             let values = table(transaction.open_table(VALUES))?;
             let mut found = Vec::new();
             for row in values.range(&*first..).map_err(unavailable)? {
@@ -353,13 +346,14 @@ impl Store for EmbeddedStore {
                 }
             }
             Ok(found)
-        })
-        .await
+        };
+        self.on_thread(read).await
     }
 
     async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
         let prefix = prefix.to_owned();
-        self.read(move |transaction| {
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
             let leases = table(transaction.open_table(LEASES))?;
             let (mut logs, now) = (Vec::new(), now_ms());
             for row in leases.range(&*prefix..).map_err(unavailable)? {
@@ -372,8 +366,8 @@ impl Store for EmbeddedStore {
                 logs.push(LogName { name: log.value().to_owned(), holder });
             }
             Ok(logs)
-        })
-        .await
+        };
+        self.on_thread(read).await
     }
 
     fn watch(&self) -> watch::Receiver<u64> {
