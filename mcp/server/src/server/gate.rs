@@ -33,7 +33,7 @@ const MOST_AHEAD: usize = 64;
 pub struct GateLimits {
     /// Started jobs: those that run, and those that wait for upstream servers.
     pub jobs: usize,
-    /// Bytes that started jobs may hold together, by their own estimates ([`crate::tools::Job::memory_bytes`]).
+    /// Bytes that started jobs may hold together, by their own estimates (`Job::memory_bytes`).
     /// A single job may exceed it.
     pub memory_bytes: u64,
     /// Requests that wait for a permit.
