@@ -96,7 +96,8 @@ fn a_session_ends() {
         assert_eq!(slow, (want.to_owned(), "[session ended]".to_owned()), "{engine}");
         assert!(format!("{:?}", run(&mut server, &second, "print(x)")).contains("session_"));
         // An unknown session and a session of another owner look the same.
-        assert!(format!("{:?}", run(&mut server, "ptcs_AAAA", "print(x)")).contains("session_not_found"));
+        let unknown = format!("{:?}", run(&mut server, "ptcs_AAAA", "print(x)"));
+        assert!(unknown.contains("\"session_not_found: no such session"), "{unknown}");
         let idle = std::thread::available_parallelism().unwrap().get().max(2);
         eventually("their processes have ended", || descendants(server.id()).len() <= before + idle);
     }

@@ -222,7 +222,7 @@ fn an_operator_between_its_operands_is_noted() {
         "note: an operator comes first, as in (+ 1 2); here only the last form counts\n"
     );
     assert_eq!(run_ptc(&["eval", "1 inc 2"], "").stderr, "");
-    for whole in ["(+ 1 2)", "(list < 1)", "(apply < [])"] {
+    for whole in ["(+ 1 2)", "(list < 1)", "(apply < [1])"] {
         assert_eq!(run_ptc(&["eval", whole], "").stderr, "", "{whole}");
     }
 }
@@ -365,8 +365,10 @@ fn a_place_that_is_not_there_is_not_made_by_looking() {
         assert!(looked.stderr.contains("there is no folder"), "{looked:?}");
     }
     // Without a word it is the list.
+    let private: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     for words in [&["--output", "json"][..], &["--output", "json", "list"]] {
-        let state = folder.path().to_str().unwrap();
+        let stored = tempfile::Builder::new().permissions(private.clone()).tempdir().unwrap();
+        let state = stored.path().to_str().unwrap();
         let listed = run_ptc(&[&["runs"][..], words, &["--state", state]].concat(), "");
         assert_eq!(listed.stdout, "{\"runs\":[]}\n", "{listed:?}");
     }

@@ -32,7 +32,8 @@ for line in sys.stdin:
 "#;
 
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let private: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let folder = tempfile::Builder::new().permissions(private).tempdir().unwrap();
     let script = folder.path().join("server.py");
     fs::write(&script, SERVER).unwrap();
     let servers = json!({ "mcpServers": { "s": { "command": "python3", "args": [script] } } });
@@ -71,6 +72,7 @@ fn the_mark_of_utf_8_before_arguments_is_skipped() {
 #[test]
 fn output_that_is_lost_is_an_error() {
     let folder = folder();
+    fs::write(folder.path().join("s.ptc"), "(+ 1 2)").unwrap();
     for words in [
         "eval 1",
         "call s/echo a=1",
@@ -86,17 +88,12 @@ fn output_that_is_lost_is_an_error() {
         "eval --help",
         "--version",
     ] {
-        fs::write(folder.path().join("s.ptc"), "(+ 1 2)").unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("exec \"$PTC\" {words} >&-")]).env("PTC", binary::path());
         shell.env("PTC_UPSTREAMS", folder.path().join("c.json")).env("XDG_STATE_HOME", folder.path());
-        let finished = run(shell_in(shell, &folder), "");
-        assert_eq!(finished.code, Some(4), "{words}: {finished:?}");
-        assert!(finished.stderr.contains("standard output is closed"), "{words}: {finished:?}");
+        let ended = shell.current_dir(folder.path()).output().unwrap();
+        assert_eq!(ended.status.code(), Some(4), "{words}: {ended:?}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains("standard output is closed"), "{words}: {said}");
     }
-}
-
-fn shell_in(mut shell: Command, folder: &TempDir) -> Command {
-    shell.current_dir(folder.path());
-    shell
 }
