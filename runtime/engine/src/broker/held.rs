@@ -3,7 +3,7 @@
 
 use super::load::Loaded;
 use super::{CallError, WorldFault};
-use ptc_calls::policy::{Approval, ApprovalAnswer, Clearance, Permitted};
+use ptc_calls::policy::{Approval, ApprovalAnswer, Clearance, CountedCall, Permitted};
 use ptc_calls::run::outcome::{CallFault, PolicyRuling, Verdict};
 use ptc_upstream::deadline;
 use std::time::{Duration, Instant};
@@ -42,24 +42,7 @@ impl Loaded {
                         }
                     }
                 }
-                Clearance::Counted(counted) => {
-                    let tool = loaded.tool.clone();
-                    let (call, answer) = loaded.counted(counted).await;
-                    match answer {
-                        Err(ruling) => {
-                            let ruling = PolicyRuling { waited, ..ruling };
-                            return Err(call.ended(|call| call.denied(ruling)).into());
-                        }
-                        Ok((permitted, ruling)) => {
-                            let call = call.found_again().await?;
-                            if *call.tool == *tool {
-                                (call, Clearance::Granted(permitted, Some(ruling)))
-                            } else {
-                                call.decided(None).await?
-                            }
-                        }
-                    }
-                }
+                Clearance::Counted(counted) => loaded.granted(counted, waited).await?,
                 Clearance::Granted(permitted, ruling) => {
                     if let Some(ruling) = ruling {
                         loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
@@ -75,6 +58,25 @@ impl Loaded {
         let ruling = PolicyRuling::new(Verdict::Ask, "the policy".into());
         let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
         Err(loaded.refused(ruling, answer, begun.elapsed()).into())
+    }
+
+    /// Counts a call, and decides again about one whose tool has changed meanwhile.
+    async fn granted(self, counted: CountedCall, waited: Duration) -> Result<(Loaded, Clearance), CallError> {
+        let tool = self.tool.clone();
+        let (call, answer) = self.counted(counted).await;
+        match answer {
+            Err(ruling) => {
+                let ruling = PolicyRuling { waited, ..ruling };
+                Err(call.ended(|call| call.denied(ruling)).into())
+            }
+            Ok((permitted, ruling)) => {
+                let call = call.found_again().await?;
+                match *call.tool == *tool {
+                    true => Ok((call, Clearance::Granted(permitted, Some(ruling)))),
+                    false => call.decided(None).await,
+                }
+            }
+        }
     }
 
     /// Asks a person whether a call that may have been made is made again, and then the policy.

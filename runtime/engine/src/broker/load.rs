@@ -73,9 +73,7 @@ impl Permit {
         plan.account.encoded_in(took);
         let (call, left) = match call {
             Some(call) => {
-                if let Some(place) = place {
-                    call.set_place(place);
-                }
+                place.into_iter().for_each(|place| call.set_place(place));
                 let left = plan.left(&call);
                 (call, left)
             }
