@@ -73,8 +73,8 @@ fn answers_have_every_field_of_the_contract_with_either_provider() {
         let fields = ["server", "tool", "status", "duration_ms", "effect", "result_bytes", "oversize"];
         assert_eq!(keys(call), fields);
         let metrics = &solved["ptc_metrics"];
-        // The answer counts once, although it is there as text and as data.
-        assert_eq!(metrics["final_result_bytes"], solved["answer"].as_str().unwrap().len());
+        let told = json!({"answer": solved["answer"], "structured_result": solved["structured_result"]});
+        assert_eq!(metrics["final_result_bytes"], told.to_string().len());
         assert_eq!(
             metrics["efficiency_note"],
             "The ratio counts upstream payload against the answer. It excludes what the planner model of this server read \

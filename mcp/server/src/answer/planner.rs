@@ -51,7 +51,7 @@ pub struct PlannerSummary {
     pub prompt_bytes: u64,
     /// Bytes of all replies.
     pub completion_bytes: u64,
-    /// Bytes of the answer as text; 0 without an answer.
+    /// Bytes of the answer, as text and as data; 0 without an answer.
     pub final_bytes: u64,
 }
 

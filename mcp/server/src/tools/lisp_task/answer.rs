@@ -47,11 +47,11 @@ pub(super) fn from_step(
                 warnings.push(json!({ "code": "max_result_bytes", "detail": settings.result_bytes }));
             }
             put("status", "ok".into());
-            let answer = redact::excerpt(&text, Cut::Bytes(settings.result_bytes));
+            let answer = Value::from(redact::excerpt(&text, Cut::Bytes(settings.result_bytes)));
             let structured = if truncated || value.is_string() { Value::Null } else { value };
-            // The data is the text once more, so the bytes of the text are those of the answer.
-            summary.planner.final_bytes = answer.len() as u64;
-            put("answer", answer.into());
+            let shown = json!({ "answer": &answer, "structured_result": &structured });
+            summary.planner.final_bytes = shown.to_string().len() as u64;
+            put("answer", answer);
             put("structured_result", structured);
         }
         Err(failure) => {
