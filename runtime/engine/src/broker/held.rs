@@ -73,7 +73,7 @@ impl Loaded {
                 let call = call.found_again().await?;
                 match *call.tool == *tool {
                     true => Ok((call, Clearance::Granted(permitted, Some(ruling)))),
-                    false => call.decided(None).await,
+                    false => Ok(call.decided(None).await?),
                 }
             }
         }

@@ -210,14 +210,6 @@ fn looking_forgetting_and_closing() {
     assert!(eval(&mut server, &id, "x").starts_with("unbound_var"));
     let wrong = call(&mut server, "lisp_session_forget", json!({ "session_id": id, "clear": ["all"] }));
     assert_eq!(reason(&wrong), "session_args_error");
-    let wrong = call(&mut server, "lisp_session_inspect", json!({ "session_id": id, "view": "nope" }));
-    assert_eq!(reason(&wrong), "session_args_error");
-    let told = wrong["structuredContent"]["message"].to_string();
-    assert!(told.contains("view must be one of overview, memory"), "{told}");
-    for ttl in [json!(0), json!(1.5), json!("5"), json!(-1)] {
-        let wrong = call(&mut server, "lisp_session_start", json!({ "ttl_ms": ttl }));
-        assert_eq!(reason(&wrong), "session_args_error", "{ttl}");
-    }
     let closed = call(&mut server, "lisp_session_close", json!({ "session_id": id }));
     assert_eq!(closed["structuredContent"]["reason"], "closed");
     for tool in ["lisp_session_inspect", "lisp_session_close"] {

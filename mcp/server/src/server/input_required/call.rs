@@ -8,7 +8,7 @@ use super::parked::CallKey;
 use crate::answer::Content;
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::Params;
-use crate::protocol::{Raw, RpcError};
+use crate::protocol::{Raw, RpcError, ServerMessage};
 use crate::server::detached::{DetachedRun, Handle};
 use crate::server::gate::JobPermit;
 use crate::server::handler::{Handler, Ticket};
@@ -41,9 +41,24 @@ pub(in crate::server) struct AttachedRequest {
 }
 
 impl AttachedRequest {
-    fn ended(mut self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
-        let finished = answer.map(|answer| handler.finish(&mut self.ticket, answer));
-        self.mailbox.push((self.slot, Event::Ended(finished)));
+    fn ended(self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
+        let AttachedRequest { slot, mut ticket, mailbox, .. } = self;
+        let mut end = RequestEnd { slot, mailbox, messages: None };
+        end.messages = answer.map(|answer| handler.finish(&mut ticket, answer));
+    }
+}
+
+/// Ends a request when it is dropped, so that a panic while the answer is written does not leave the client waiting.
+struct RequestEnd {
+    slot: Slot,
+    mailbox: Arc<Mailbox>,
+    /// `None` after a defect.
+    messages: Option<Vec<ServerMessage>>,
+}
+
+impl Drop for RequestEnd {
+    fn drop(&mut self) {
+        self.mailbox.push((self.slot, Event::Ended(self.messages.take())));
     }
 }
 

@@ -37,24 +37,9 @@ impl Fields {
         self.0.get(key).and_then(Value::as_str)
     }
 
-    /// A whole number of at least one; null counts as absent.
-    pub(super) fn whole(&self, key: &str) -> Result<Option<u64>, SessionFault> {
-        let Some(value) = self.0.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-        let number = value.as_u64().filter(|number| *number > 0);
-        let wrong = || SessionFault::arguments(format!("{key} must be an integer of at least 1"));
-        number.map(Some).ok_or_else(wrong)
-    }
-
-    /// One of these words; null counts as absent.
-    pub(super) fn one_of(
-        &self,
-        key: &str,
-        words: &[&'static str],
-    ) -> Result<Option<&'static str>, SessionFault> {
-        let Some(value) = self.0.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-        let word = words.iter().copied().find(|word| value.as_str() == Some(word));
-        let wrong = || SessionFault::arguments(format!("{key} must be one of {}", words.join(", ")));
-        word.map(Some).ok_or_else(wrong)
+    /// A whole number of at least one.
+    pub(super) fn whole(&self, key: &str) -> Option<u64> {
+        self.0.get(key).and_then(Value::as_u64).filter(|number| *number > 0)
     }
 
     /// Any value, including null.

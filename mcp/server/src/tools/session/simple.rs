@@ -268,7 +268,7 @@ impl BoundTool {
         let preludes = RequestedPreludes::read(fields)?;
         let title = fields.text("title");
         let title = title.map(|title| redact::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
-        let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms")?);
+        let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
         let compiles = preludes.references.is_some();
         let (stores, is_stored) = (table.clone(), table.durable().is_some());
         let start = move |stop: &StopFlag| SessionTable::start(&table, owner, title, ttl, preludes, stop);
@@ -314,21 +314,21 @@ impl BoundTool {
 
     fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         let session = self.table.find(owner, fields.session_id()?)?;
-        let view = fields.one_of("view", &view::VIEWS)?.unwrap_or(view::VIEWS[0]);
         session.touch();
+        let view = fields.text("view").unwrap_or_default().to_owned();
         if view != view::CALLS {
-            return Ok(SimpleAnswer::Now(view::inspect(&session, view)));
+            return Ok(SimpleAnswer::Now(view::inspect(&session, &view)));
         }
         // They have the messages of servers.
         session.session.show_answers();
         session.add_answers();
         if session.is_stored() {
-            return Ok(SimpleAnswer::Now(view::inspect(&session, view)));
+            return Ok(SimpleAnswer::Now(view::inspect(&session, &view)));
         }
         // What the model sees counts, whatever becomes of this process.
         Ok(SimpleAnswer::Later(Job::task(async move |reporter, _| {
             let stored = session.store().await;
-            reporter.ended(&result_answer(stored.map(|()| view::inspect(&session, view))));
+            reporter.ended(&result_answer(stored.map(|()| view::inspect(&session, &view))));
         })))
     }
 

@@ -8,7 +8,7 @@ use ptc_engine::session::SessionContents;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// The views of `lisp_session_inspect`, the default first.
+/// The views of `lisp_session_inspect`.
 pub(super) const VIEWS: [&str; 6] = ["overview", "memory", "prints", CALLS, "history", "limits"];
 
 /// The view that has the calls of programs, with what servers said of those that failed.
@@ -111,8 +111,9 @@ impl SessionFacts {
     }
 }
 
-/// The answer of `lisp_session_inspect`.
-pub(super) fn inspect(session: &OpenSession, view: &'static str) -> Map<String, Value> {
+/// The answer of `lisp_session_inspect`. An unknown view means the overview.
+pub(super) fn inspect(session: &OpenSession, view: &str) -> Map<String, Value> {
+    let view = VIEWS.into_iter().find(|known| *known == view).unwrap_or("overview");
     let mut shown = ok([
         ("session_id", session.id.as_str().into()),
         ("view", view.into()),
