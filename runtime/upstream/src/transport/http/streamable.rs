@@ -34,6 +34,9 @@ const NOTICES: usize = 64;
 /// Time limit of such a message, and of a new session.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a call that has its answer waits for the new session of the next ones.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// How long a server may take to end a stream after the answer.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -149,8 +152,9 @@ impl Streamable {
                     let is_lost = session.id.is_some() && !was_lost && refusal.is_lost_session();
                     if !is_lost || refusal.answers(id) {
                         if is_lost {
-                            // The next call needs it. This one has its answer, and begins the renewal only.
-                            let _ = self.renew(session.generation).now_or_never();
+                            // The next call needs it. A failure ends the connection, and this call has its answer.
+                            let left = request.deadline.saturating_duration_since(Instant::now());
+                            let _ = timeout((left / 2).min(GRACE), self.renew(session.generation)).await;
                         }
                         return Err(self.refused(refusal));
                     }
