@@ -121,7 +121,12 @@ async fn a_refusal_that_answers_the_call_is_not_followed_by_the_same_call() {
         let error = json!({"code": -32000, "message": "Bad Request: Server not initialized"});
         Reply::new(400, &[JSON], json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
     };
-    let said: [(Said, usize, usize); 11] = [
+    let other_server = |_: &Got| {
+        let text = "search index not initialized; 3 of 5 rows written";
+        Reply::new(400, &[JSON], json!({ "error": text }).to_string())
+    };
+    let said: [(Said, usize, usize); 12] = [
+        (Box::new(other_server), 1, 1),
         // The SDK for TypeScript after a restart of the server.
         (Box::new(not_initialized), 2, 2),
         (Box::new(|got| refuse(404, got, -32601, "Session not found")), 1, 2),
@@ -172,7 +177,7 @@ async fn a_tool_that_has_changed_with_the_session_is_not_called() {
     *text.lock().unwrap() = "reads and sends";
     server.http.got();
     let fault = call(&remote, "echo", json!({})).await.unwrap_err();
-    assert!(fault.to_string().contains("echo is another tool now: it was not called"), "{fault}");
+    assert!(fault.to_string().contains("echo is another tool now: echo was not called"), "{fault}");
     let got = server.http.got();
     let calls = got.iter().filter(|got| tool(got).is_some());
     assert!(calls.map(|got| got.header("mcp-session-id")).all(|session| session == Some("session-2")));
@@ -194,6 +199,41 @@ async fn an_answer_without_its_last_blank_line_is_taken_where_the_stream_does_no
     let remote = upstream(server.entry());
     let answer = call(&remote, "slow", json!({})).await.unwrap();
     assert_eq!(answer["structuredContent"]["n"], 1);
+}
+
+/// Without the list of the new session, it is not known what the tool is.
+#[tokio::test]
+async fn a_tool_is_not_called_if_the_tools_of_the_new_session_cannot_be_listed() {
+    let fails = Arc::new(AtomicUsize::new(0));
+    let failing = fails.clone();
+    let server = RemoteServer::new(Style::Sessions, move |got| {
+        let is_list = got.json()["method"] == "tools/list" && failing.load(Ordering::Relaxed) > 0;
+        is_list.then(|| refuse(200, got, -32000, "the index is gone"))
+    })
+    .await;
+    let remote = upstream(server.entry());
+    echo(&remote).await;
+    server.forget();
+    fails.store(1, Ordering::Relaxed);
+    for _ in 0..2 {
+        let fault = call(&remote, "echo", json!({})).await.unwrap_err();
+        assert!(fault.to_string().contains("the index is gone): echo was not called"), "{fault}");
+    }
+    fails.store(0, Ordering::Relaxed);
+    echo(&remote).await;
+}
+
+/// What a busy server says to `initialize` counts, unless that says nothing.
+#[tokio::test]
+async fn a_busy_server_that_refuses_initialize_says_why() {
+    let server = RemoteServer::new(Style::Sessions, |got| match got.json()["method"].as_str()? {
+        "server/discover" => Some(Reply::new(503, &[], "busy")),
+        "initialize" => Some(refuse(200, got, -32000, "the licence has expired")),
+        _ => None,
+    })
+    .await;
+    let fault = call(&upstream(server.entry()), "echo", json!({})).await.unwrap_err();
+    assert!(fault.to_string().contains("the licence has expired"), "{fault}");
 }
 
 /// A busy server may be of either era: what it said is the reason, if it does not know `initialize`.

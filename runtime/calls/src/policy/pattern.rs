@@ -86,7 +86,11 @@ impl RulePattern {
     pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
         match exactness {
             Exactness::Exact => self.exact.matches(server, tool, exactness),
-            Exactness::Loose => self.loose.matches(&drawn(server), &drawn(tool), exactness),
+            // Names that a glob takes as they are written may be longer or shorter as they are drawn.
+            Exactness::Loose => {
+                self.exact.matches(server, tool, exactness)
+                    || self.loose.matches(&drawn(server), &drawn(tool), exactness)
+            }
         }
     }
 
@@ -199,5 +203,16 @@ mod tests {
             assert!(!pattern.matches("github", tool, Exactness::Exact), "{tool}");
         }
         assert!(!pattern.matches("github", "undelete_repo", Exactness::Loose));
+        for (text, tool) in [
+            ("s/delete*", "delete\u{301}_all"),
+            ("s/drop*", "drop\u{307}table"),
+            ("mcp__s__admin*", "admin\u{303}"),
+            ("get_?", "get_ß"),
+            ("get_?", "get_ﬁ"),
+            ("get_?", "get_½"),
+        ] {
+            assert!(RulePattern::new(text).matches("s", tool, Exactness::Exact), "{text} {tool}");
+            assert!(RulePattern::new(text).matches("s", tool, Exactness::Loose), "{text} {tool}");
+        }
     }
 }

@@ -31,6 +31,9 @@ const LONGEST_INFO: usize = 200;
 /// JSON-RPC code: the server is of the stateless era and does not support the requested version.
 const UNSUPPORTED_VERSION: i64 = -32022;
 
+/// JSON-RPC code: the server is of the stateless era and misses its headers.
+const HEADER_MISMATCH: i64 = -32020;
+
 /// JSON-RPC code: the server is of the stateless era and requires a capability that this client does not
 /// have.
 const MISSING_CAPABILITY: i64 = -32021;
@@ -131,6 +134,16 @@ enum Discovery {
     Hopeless(UpstreamFault),
 }
 
+/// Which failure to report of a server that was busy at `server/discover` and failed at `initialize`: the second one says
+/// nothing if the server is of the era that does not know the method, or is busy still.
+fn more_telling(fault: UpstreamFault, busy: UpstreamFault) -> UpstreamFault {
+    match &fault {
+        UpstreamFault::Transient { .. } => busy,
+        UpstreamFault::Rpc(error) if matches!(error.code, METHOD_NOT_FOUND | HEADER_MISMATCH) => busy,
+        _ => fault,
+    }
+}
+
 impl Greeting<'_> {
     /// Finds out the era and introduces us. A server that `ended_silently` when it was asked for its era is asked to
     /// `initialize` first.
@@ -145,7 +158,7 @@ impl Greeting<'_> {
             verdict = &mut discover => return match verdict {
                 Discovery::Stateless(hello) => Ok(hello),
                 Discovery::Legacy => self.initialize().await,
-                Discovery::Busy(fault) => self.initialize().await.map_err(|_| fault),
+                Discovery::Busy(busy) => self.initialize().await.map_err(|fault| more_telling(fault, busy)),
                 Discovery::Hopeless(fault) => Err(fault),
             },
             () = sleep(grace) => {}
@@ -158,7 +171,7 @@ impl Greeting<'_> {
                 Ok(hello) => Ok(hello),
                 Err(fault) => match discover.await {
                     Discovery::Stateless(hello) => Ok(hello),
-                    Discovery::Busy(busy) => Err(busy),
+                    Discovery::Busy(busy) => Err(more_telling(fault, busy)),
                     Discovery::Legacy | Discovery::Hopeless(_) => Err(fault),
                 },
             },
@@ -168,7 +181,7 @@ impl Greeting<'_> {
                     Ok(Ok(shaken)) => Ok(shaken),
                     Ok(Err(_)) | Err(_) => Ok(hello),
                 },
-                Discovery::Busy(fault) => initialize.await.map_err(|_| fault),
+                Discovery::Busy(busy) => initialize.await.map_err(|fault| more_telling(fault, busy)),
                 Discovery::Legacy | Discovery::Hopeless(_) => initialize.await,
             },
         }

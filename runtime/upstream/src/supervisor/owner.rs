@@ -464,11 +464,12 @@ impl Owner {
                     match listed {
                         Ok(tools) => {
                             let tools = self.publish_tools(tools, None).await;
-                            events.listing_published(number);
+                            events.listing_ended(number, None);
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
                         }
                         Err(error) => {
                             let error = ServerText::new(&error.to_string());
+                            events.listing_ended(number, Some(error.to_string()));
                             tracing::warn!(upstream = %about.name, %error, "tools/list failed");
                         }
                     }

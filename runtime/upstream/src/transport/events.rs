@@ -62,8 +62,11 @@ pub struct ServerEvents {
 struct Listings {
     catalog: SharedCatalog,
     begun: u64,
-    /// The number of the last one that is published.
-    published: u64,
+    /// The number of the last one that has ended, and why it failed, if it did.
+    ended: u64,
+    failure: Option<String>,
+    /// The list is of an earlier session, until one that begins after so many loads is published.
+    stale_after: Option<u64>,
 }
 
 impl ServerEvents {
@@ -209,7 +212,13 @@ impl ServerEvents {
 
     /// The tool list is loaded again after changes, and published in this catalog.
     pub(crate) fn follow_tools(&self, catalog: SharedCatalog) {
-        self.listings.send_replace(Some(Listings { catalog, begun: 0, published: 0 }));
+        self.listings.send_replace(Some(Listings {
+            catalog,
+            begun: 0,
+            ended: 0,
+            failure: None,
+            stale_after: None,
+        }));
     }
 
     /// A load of the tool list begins. Gives its number.
@@ -218,9 +227,16 @@ impl ServerEvents {
         self.listings.borrow().as_ref().map_or(0, |all| all.begun)
     }
 
-    /// The list with this number is published.
-    pub(crate) fn listing_published(&self, number: u64) {
-        self.listings.send_modify(|listings| listings.iter_mut().for_each(|all| all.published = number));
+    /// The load with this number has ended: the list is published, or this is why there is none.
+    pub(crate) fn listing_ended(&self, number: u64, failure: Option<String>) {
+        self.listings.send_modify(|listings| {
+            if let Some(all) = listings {
+                if failure.is_none() {
+                    all.stale_after.take_if(|begun| number > *begun);
+                }
+                (all.ended, all.failure) = (number, failure);
+            }
+        });
     }
 
     /// The tool as the catalog has it, if its list is loaded again after changes.
@@ -229,14 +245,30 @@ impl ServerEvents {
         listings.as_ref()?.catalog.snapshot().tool(&self.server, name).cloned()
     }
 
+    /// A new session begins at the server, which may have other tools now.
+    pub(crate) fn session_begins(&self) {
+        let mark = |all: &mut Listings| all.stale_after = Some(all.begun);
+        self.listings.send_modify(|listings| listings.iter_mut().for_each(mark));
+        self.notification("notifications/tools/list_changed");
+    }
+
+    /// True if the tool list is loaded again after changes, and is not yet of the session that began last.
+    pub(crate) fn has_stale_tools(&self) -> bool {
+        self.listings.borrow().as_ref().is_some_and(|all| all.stale_after.is_some())
+    }
+
     /// Has the tool list loaded again, and waits until it is published.
-    pub(crate) async fn tools_listed_again(&self) {
+    ///
+    /// # Errors
+    /// Why it could not be loaded.
+    pub(crate) async fn tools_listed_again(&self) -> Result<(), String> {
         let mut listings = self.listings.subscribe();
-        let Some(begun) = listings.borrow().as_ref().map(|all| all.begun) else { return };
+        let Some(begun) = listings.borrow().as_ref().map(|all| all.begun) else { return Ok(()) };
         self.tools_changed.notify_one();
-        let is_over = |all: &Option<Listings>| all.as_ref().is_none_or(|all| all.published > begun);
+        let is_over = |all: &Option<Listings>| all.as_ref().is_none_or(|all| all.ended > begun);
         // The sender is a field of this structure.
-        let _ = listings.wait_for(is_over).await;
+        let Ok(listings) = listings.wait_for(is_over).await else { return Ok(()) };
+        listings.as_ref().and_then(|all| all.failure.clone()).map_or(Ok(()), Err)
     }
 
     /// Waits for a change of the lists of resources or prompts; one that came before is not missed.

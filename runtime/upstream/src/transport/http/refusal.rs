@@ -75,7 +75,7 @@ impl HttpRefusal {
         let says = |text: &str| {
             let text = text.to_ascii_lowercase();
             // The SDK for TypeScript: "Bad Request: Server not initialized".
-            text.contains("session") || text.contains("not initialized")
+            text.contains("session") || text.contains("server not initialized")
         };
         let is_about_session =
             says(&self.text) || self.error.as_ref().is_some_and(|error| says(&error.message));

@@ -135,6 +135,9 @@ impl Streamable {
             CallTarget::Tool(name) => self.events.tool(name),
             _ => None,
         };
+        if let Some(called) = called.as_ref().filter(|_| self.events.has_stale_tools()) {
+            self.find_again(called, request.deadline).await?;
+        }
         loop {
             tries += 1;
             let session = match request.envelope.era {
@@ -168,21 +171,23 @@ impl Streamable {
             }
             self.renew(session.generation).await?;
             if let Some(called) = &called {
-                self.find_again(called).await?;
+                self.find_again(called, request.deadline).await?;
             }
         }
     }
 
     /// Waits for the tool list of a new session: the server may have started again with another tool of this name, which is
     /// neither reviewed nor approved.
-    async fn find_again(&self, called: &Arc<UpstreamTool>) -> Result<(), PostFailure> {
-        self.events.tools_listed_again().await;
+    async fn find_again(&self, called: &Arc<UpstreamTool>, deadline: Instant) -> Result<(), PostFailure> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let listed = timeout(left / 2, self.events.tools_listed_again()).await;
         let name = &called.name;
-        if self.events.tool(name).as_ref() == Some(called) {
-            return Ok(());
-        }
-        let why =
-            format!("the server has lost its session, and {name} is another tool now: it was not called");
+        let why = match listed.unwrap_or_else(|_| Err("no answer".to_owned())) {
+            Ok(()) if self.events.tool(name).is_some_and(|tool| is_same(&tool, called)) => return Ok(()),
+            Ok(()) => format!("{name} is another tool now"),
+            Err(why) => format!("its tools cannot be listed ({why})"),
+        };
+        let why = format!("the server has lost its session, and {why}: {name} was not called");
         Err(PostFailure::Fault(UpstreamFault::transient(why)))
     }
 
@@ -397,8 +402,7 @@ impl Streamable {
         }
         self.post(message::notification("notifications/initialized", None), &next).await;
         self.sessions.renewed(next.id, next.login);
-        // A server that lost the session may have other tools now.
-        self.events.notification("notifications/tools/list_changed");
+        self.events.session_begins();
         Ok(())
     }
 
@@ -531,4 +535,10 @@ impl Drop for StreamCancel<'_> {
         let Some(channel) = self.channel.filter(|channel| !channel.life.is_closed()) else { return };
         channel.notice(message::cancelled(self.id, self.deadline), channel.sessions.current());
     }
+}
+
+/// True if two tools are the same to their callers. Metadata may change with each start of a server.
+fn is_same(one: &UpstreamTool, other: &UpstreamTool) -> bool {
+    let known = |tool: &UpstreamTool| UpstreamTool { title: None, meta: None, ..tool.clone() };
+    known(one) == known(other)
 }
