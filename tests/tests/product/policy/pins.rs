@@ -228,10 +228,16 @@ impl ChangingServer {
         server
     }
 
+    /// The server may read the files at any time, so each is replaced as a whole.
     fn change(&self, tools: &Value, about: &str) {
-        let path = |name: &str| self.folder.path().join(name);
-        std::fs::write(path("tools.json"), json!({ "tools": tools }).to_string()).unwrap();
-        std::fs::write(path("about.txt"), about).unwrap();
+        let replace = |name: &str, text: &str| {
+            let path = self.folder.path().join(name);
+            let new = path.with_extension("new");
+            std::fs::write(&new, text).unwrap();
+            std::fs::rename(&new, &path).unwrap();
+        };
+        replace("tools.json", &json!({ "tools": tools }).to_string());
+        replace("about.txt", about);
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
