@@ -83,7 +83,7 @@ pub trait Reporter: Send {
         None
     }
 
-    /// Receives the progress of tools that the job calls. `None` when the client wants none.
+    /// Receives the progress of tools that the job calls, if the client wants any ([`ProgressListener::listens`]).
     fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
         None
     }

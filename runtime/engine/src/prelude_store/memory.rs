@@ -13,8 +13,6 @@ pub(super) struct MemoryBackend {
     ids: Mutex<BTreeMap<String, Known>>,
 }
 
-impl MemoryBackend {}
-
 impl StoreBackend for MemoryBackend {
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError> {
         Ok(self.ids.locked().iter().map(|(id, (head, _))| (id.clone(), head.clone())).collect())

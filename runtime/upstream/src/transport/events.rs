@@ -58,7 +58,6 @@ pub struct ServerEvents {
 }
 
 /// The loads of a tool list that changes.
-#[derive(Clone)]
 struct Listings {
     catalog: SharedCatalog,
     begun: u64,

@@ -131,8 +131,9 @@ impl Streamable {
         body: Payload,
     ) -> Result<(Response, Option<LoginId>, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
-        let called = match &request.target {
-            CallTarget::Tool(name) => self.events.tool(name),
+        // Only sessions can be lost.
+        let called = match (&request.target, &request.envelope.era) {
+            (CallTarget::Tool(name), Era::Handshake(_)) => self.events.tool(name),
             _ => None,
         };
         if let Some(called) = called.as_ref().filter(|_| self.events.has_stale_tools()) {
