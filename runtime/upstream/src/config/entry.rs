@@ -336,9 +336,16 @@ impl EntryReader<'_> {
     }
 
     pub(super) fn error(&self, below: &[&str], message: impl Into<String>) -> ConfigError {
-        let mut path = vec![self.shape.key(), self.server];
-        path.extend_from_slice(below);
-        self.document.error(&path, message)
+        self.document.error(&self.path(below), message)
+    }
+
+    /// True if the file writes the number at `below` with these characters.
+    pub(super) fn writes_number(&self, below: &[&str], number: &str) -> bool {
+        self.document.writes_number(&self.path(below), number)
+    }
+
+    fn path<'p>(&'p self, below: &[&'p str]) -> Vec<&'p str> {
+        [&[self.shape.key(), self.server], below].concat()
     }
 }
 

@@ -28,24 +28,29 @@ impl Document<'_> {
         Path::new(self.name).parent().unwrap_or(Path::new("")).join(path)
     }
 
-    /// Whether this number stands somewhere in the text, as it is written here.
-    pub(super) fn has_number(&self, number: &str) -> bool {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
-        let mut found = self.text.match_indices(number);
-        found.any(|(at, _)| {
-            let (before, after) = (&self.text[..at], &self.text[at + number.len()..]);
-            !before.ends_with(is_part) && !after.starts_with(is_part)
-        })
+    /// True if the file writes the number at `path` with these characters. `path` ends with a key of an object.
+    pub(super) fn writes_number(&self, path: &[&str], number: &str) -> bool {
+        let (line, column) = self.position(path);
+        let lines = self.text.split_inclusive('\n').skip(line - 1);
+        let entry: String = lines.collect::<String>().chars().skip(column - 1).collect();
+        let value = entry.split_once(':').map_or("", |(_, value)| value.trim_start());
+        value
+            .strip_prefix(number)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "._+-".contains(c)))
+    }
+
+    fn position(&self, path: &[&str]) -> (usize, usize) {
+        match self.syntax {
+            FileSyntax::Json => locate(self.text, path),
+            FileSyntax::Yaml => locate_in_yaml(self.text, path),
+        }
     }
 
     /// An error about the key at `path`, or about the deepest part of the path that exists. A part is a key
     /// of an object, or, in a list, the name of an item ([`NAME`]) or its index ([`at_index`]).
     pub(super) fn error(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
-        let position = match self.syntax {
-            FileSyntax::Json => locate(self.text, path),
-            FileSyntax::Yaml => locate_in_yaml(self.text, path),
-        };
-        ConfigError { file: self.name.to_owned(), position: Some(position), message: message.into() }
+        let position = Some(self.position(path));
+        ConfigError { file: self.name.to_owned(), position, message: message.into() }
     }
 
     /// A warning for each key of a JSON file that its object has twice. (YAML with such a key is refused.)

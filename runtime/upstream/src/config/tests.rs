@@ -71,6 +71,12 @@ fn variables_that_are_no_whole_numbers_are_written_as_texts() {
             assert!(why.contains("env value of A must be a string; write the number in quotes"), "{why}");
         }
     }
+    let text = "{\"upstreams\": {\"fs\": {\"command\": \"x\", \"env\": {\"A\" :\n 1.5, \"B\": 2.5}}}}";
+    let config = Config::parse_with(text, "c.json", &SecretRegistry::new(), &|_| None).ok().unwrap();
+    let variables = &stdio(&config.servers[0]).variables;
+    assert!(variables.iter().map(|(_, value)| value.expose()).eq(["1.5", "2.5"]));
+    let elsewhere = "upstreams:\n  fs:\n    command: x\n    env: {A: 1.10} # and 1.1\n";
+    assert!(Config::parse_with(elsewhere, "c.yaml", &SecretRegistry::new(), &|_| None).is_err());
 }
 
 #[test]

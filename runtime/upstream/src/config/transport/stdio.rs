@@ -58,7 +58,7 @@ impl EntryReader<'_> {
                 Value::String(text) => text.clone(),
                 // A number is read before it is written again: `1.10` would be `1.1`, `1e3` would be `1000.0`.
                 Value::Number(number)
-                    if number.is_f64() && !self.document.has_number(&number.to_string()) =>
+                    if number.is_f64() && !self.writes_number(&["env", name], &number.to_string()) =>
                 {
                     let message = format!(
                         "upstream {}: env value of {name} must be a string; write the number in quotes",
