@@ -59,11 +59,11 @@ impl Prints {
 
     /// Says how much was dropped; `None` when everything is there.
     pub fn remark(&self) -> Option<String> {
-        let end = match self.is_full {
-            true => format!("{} lines", self.most_lines()),
-            false => format!("{} bytes", self.limit),
-        };
         (self.dropped > 0).then(|| {
+            let end = match self.is_full {
+                true => format!("{} lines", self.most_lines()),
+                false => format!("{} bytes", self.limit),
+            };
             format!(
                 "prints end after {end} (--max-print-bytes), {} more bytes were cut: return it as the value",
                 self.dropped
