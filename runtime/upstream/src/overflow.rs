@@ -1,6 +1,6 @@
 //! Collects a response in memory, or in a spill file once it exceeds its memory limit.
 
-use super::{RawAnswer, ResultSink, UpstreamFault};
+use super::{ErrorObject, RawAnswer, ResultSink, UpstreamFault};
 use ptc_base::net::{Body, NetError};
 use ptc_base::spill::{RawSpill, SpillError, SpillStore};
 
@@ -123,6 +123,21 @@ pub(super) fn placed(answer: RawAnswer, sink: &ResultSink) -> Result<RawAnswer, 
     let mut writer = AnswerWriter::of_result(sink.clone());
     writer.push(answer.bytes())?;
     Ok(writer.finish()?)
+}
+
+/// The answer to a call in a message of so many bytes, on a connection that many calls share.
+///
+/// # Errors
+/// The error of the server, or the answer is too large.
+pub(super) fn of_message(
+    body: Result<RawAnswer, ErrorObject>,
+    bytes: usize,
+    sink: &ResultSink,
+) -> Result<RawAnswer, UpstreamFault> {
+    if bytes > sink.max_bytes && sink.store.is_none() {
+        return Err(sink.too_large(bytes as u64));
+    }
+    placed(body.map_err(UpstreamFault::Rpc)?, sink)
 }
 
 /// Reads a body to its end into a sink.

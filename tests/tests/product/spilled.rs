@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 const ROWS: u64 = 60_000;
 
 /// The rows that the tool `flood` of our own stdio server gives.
-fn rows() -> Value {
+fn rows(count: u64) -> Value {
     let row = |n: u64| json!({ "n": n, "pad": "x".repeat(24) });
-    (0..ROWS).map(row).collect()
+    (0..count).map(row).collect()
 }
 
 /// A server that gives the rows by path: `/json`, `/event` and `/lines` over Streamable HTTP, the last as an event
@@ -55,7 +55,7 @@ fn serve(mut output: TcpStream, stream: &Mutex<Option<TcpStream>>) -> Option<()>
         input.read_exact(&mut body).ok()?;
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         if path == "/rows" {
-            answer(&mut output, "200 OK", "application/json", &rows().to_string())?;
+            answer(&mut output, "200 OK", "application/json", &rows(ROWS).to_string())?;
             continue;
         }
         if method == "GET" && path == "/sse" {
@@ -71,7 +71,10 @@ fn serve(mut output: TcpStream, stream: &Mutex<Option<TcpStream>>) -> Option<()>
             Some("initialize") => json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
                 "serverInfo": { "name": "rows", "version": "1" } }),
             Some("tools/list") => json!({ "tools": [{ "name": "flood", "inputSchema": {} }] }),
-            Some("tools/call") => json!({ "content": [{ "type": "text", "text": rows().to_string() }] }),
+            Some("tools/call") => {
+                let count = message["params"]["arguments"]["rows"].as_u64().unwrap_or(ROWS);
+                json!({ "content": [{ "type": "text", "text": rows(count).to_string() }] })
+            }
             // Notifications are accepted; there is no stateless era and no stream of server messages.
             _ => {
                 let status = if message["method"].is_string() && message["id"].is_null() {
@@ -145,6 +148,28 @@ fn rows_that_are_too_large_are_added_up_by_slices_over_every_transport() {
              \"779: {{\\\"n\\\":777,\\\"pad\\\":\\\"xxxxxxxxxxxxxxxxxxxxxxxx\\\"}},\\n\" [\"[\"] [\"]\"] true]"
         );
         assert_eq!(value(&program, &config.flags(&[])), want, "{name}");
+    }
+}
+
+/// A connection that many calls share reads more than one of them takes.
+#[test]
+fn rows_slightly_above_the_limit_of_their_server_are_spilled_over_every_transport() {
+    let port = start();
+    let http = |transport: &str, path: &str| {
+        json!({ "transport": transport,
+        "url": format!("http://127.0.0.1:{port}{path}"), "allow_insecure_http": true })
+    };
+    let call = "(tool/call {:server \"rows\" :tool \"flood\" :args {:rows 500} :on-large :spill})";
+    for (name, mut entry) in [
+        ("stdio", probe_server(&[])),
+        ("json", http("mcp_http", "/json")),
+        ("event", http("mcp_http", "/event")),
+        ("sse", http("sse", "/sse")),
+    ] {
+        entry["max_response_bytes"] = 20_000.into();
+        let config = Upstreams::default().add("rows", entry).write();
+        let got = value(&format!("((juxt :ok :spill) {call})"), &config.flags(&[]));
+        assert_eq!(got, "[true \"r1\"]", "{name}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::jsonrpc::{ErrorObject, RawAnswer};
 use crate::request::Era;
 use crate::transport::ServerEvents;
 use crate::transport::life::Life;
-use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault};
+use crate::{CallResult, ResultSink, ServerRequest, UpstreamFault, overflow};
 use ptc_base::net::{Method, Payload};
 use ptc_base::oauth::LoginId;
 use ptc_base::spill::SpillStore;
@@ -155,13 +155,8 @@ impl SseChannel {
             let Some(CallInFlight { sink, reply }) = self.calls.locked().remove(&id) else { return };
             asked = true;
             self.events.answered();
-            // A complete answer need not go to a file.
-            let answer = match bytes > sink.max_bytes && sink.store.is_none() {
-                true => Err(sink.too_large(bytes as u64)),
-                false => body.map_err(UpstreamFault::Rpc),
-            };
             // The caller may just have given up.
-            let _ = reply.send(answer);
+            let _ = reply.send(overflow::of_message(body, bytes, &sink));
         };
         let reply = || -> incoming::Reply {
             let channel = self.clone();

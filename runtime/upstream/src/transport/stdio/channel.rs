@@ -144,12 +144,7 @@ impl StdioChannel {
         }
         match incoming {
             Incoming::Response { id, body } => {
-                return self.answer(id, |waiting| {
-                    match bytes > waiting.sink.max_bytes && waiting.sink.store.is_none() {
-                        true => Err(waiting.sink.too_large(bytes as u64)),
-                        false => overflow::placed(body.map_err(UpstreamFault::Rpc)?, &waiting.sink),
-                    }
-                });
+                return self.answer(id, |waiting| overflow::of_message(body, bytes, &waiting.sink));
             }
             Incoming::Broken { ids, why, is_cut } => {
                 log.warn(upstream, bytes, &why);
