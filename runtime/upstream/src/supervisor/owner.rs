@@ -421,7 +421,7 @@ impl Owner {
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
         let mut number = 0;
         if live {
-            events.follow_tools(about.catalog.clone());
+            events.tools.follow(about.name.clone(), about.catalog.clone());
         }
         let (mut next_listing, mut next_offers) = (Instant::now(), Instant::now());
         let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
@@ -441,7 +441,7 @@ impl Owner {
                     }
                 };
                 tokio::select! {
-                    () = events.tools_changed() => {}
+                    () = events.tools.changed() => {}
                     () = offers_changed => {}
                     () = aged => {}
                 }
@@ -452,7 +452,7 @@ impl Owner {
                     return end;
                 },
                 () = lists_changed, if live && listing.is_none() => {
-                    number = events.listing_begins();
+                    number = events.tools.load_begins();
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 () = changed(&mut pins) => {
@@ -464,12 +464,12 @@ impl Owner {
                     match listed {
                         Ok(tools) => {
                             let tools = self.publish_tools(tools, None).await;
-                            events.listing_ended(number, None);
+                            events.tools.load_ended(number, None);
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
                         }
                         Err(error) => {
                             let error = ServerText::new(&error.to_string());
-                            events.listing_ended(number, Some(error.to_string()));
+                            events.tools.load_ended(number, Some(error.to_string()));
                             tracing::warn!(upstream = %about.name, %error, "tools/list failed");
                         }
                     }

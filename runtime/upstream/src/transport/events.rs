@@ -2,6 +2,7 @@
 //! the client. Nothing waits here and nothing is queued: a server that talks without end costs no memory, and one event
 //! cannot delay the answer behind it.
 
+use super::listings::ToolListings;
 use super::questions::{AskingCall, Questions};
 use crate::callers::{CallUnderWay, Callers, RequestKind};
 use crate::client_features::{PassedRequest, forwarded};
@@ -9,10 +10,10 @@ use crate::jsonrpc::message::{self, ProgressNote};
 use crate::progress::{CallProgress, FollowedCall, FollowedCalls};
 use crate::{CallingClient, ClientError, ClientFeatures, Offered};
 use ptc_base::sync::Locked;
-use ptc_calls::tools::{ServerText, SharedCatalog, UpstreamTool};
+use ptc_calls::tools::ServerText;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
 /// its beginning counts as a change.
@@ -51,21 +52,8 @@ pub struct ServerEvents {
     declined: Mutex<Vec<&'static str>>,
     heard: AtomicBool,
     signs_of_life: AtomicU64,
-    tools_changed: Notify,
+    pub(crate) tools: ToolListings,
     offers_changed: Notify,
-    /// `None` where the tool list is loaded once.
-    listings: watch::Sender<Option<Listings>>,
-}
-
-/// The loads of a tool list that changes.
-struct Listings {
-    catalog: SharedCatalog,
-    begun: u64,
-    /// The number of the last one that has ended, and why it failed, if it did.
-    ended: u64,
-    failure: Option<String>,
-    /// The list is of an earlier session, until one that begins after so many loads is published.
-    stale_after: Option<u64>,
 }
 
 impl ServerEvents {
@@ -80,9 +68,8 @@ impl ServerEvents {
             declined: Mutex::default(),
             heard: AtomicBool::new(false),
             signs_of_life: AtomicU64::new(0),
-            tools_changed: Notify::new(),
+            tools: ToolListings::default(),
             offers_changed: Notify::new(),
-            listings: watch::Sender::new(None),
         }
     }
 
@@ -108,7 +95,7 @@ impl ServerEvents {
     pub fn notification(&self, method: &str) {
         self.heard();
         if TOOL_CHANGES.contains(&method) {
-            self.tools_changed.notify_one();
+            self.tools.change();
         } else if OFFER_CHANGES.contains(&method) {
             self.offers_changed.notify_one();
         } else {
@@ -202,72 +189,6 @@ impl ServerEvents {
 
     pub(crate) fn signs_of_life(&self) -> u64 {
         self.signs_of_life.load(Ordering::Relaxed)
-    }
-
-    /// Waits for a change of the tool list; one that came before is not missed.
-    pub(crate) async fn tools_changed(&self) {
-        self.tools_changed.notified().await;
-    }
-
-    /// The tool list is loaded again after changes, and published in this catalog.
-    pub(crate) fn follow_tools(&self, catalog: SharedCatalog) {
-        self.listings.send_replace(Some(Listings {
-            catalog,
-            begun: 0,
-            ended: 0,
-            failure: None,
-            stale_after: None,
-        }));
-    }
-
-    /// A load of the tool list begins. Gives its number.
-    pub(crate) fn listing_begins(&self) -> u64 {
-        self.listings.send_modify(|listings| listings.iter_mut().for_each(|all| all.begun += 1));
-        self.listings.borrow().as_ref().map_or(0, |all| all.begun)
-    }
-
-    /// The load with this number has ended: the list is published, or this is why there is none.
-    pub(crate) fn listing_ended(&self, number: u64, failure: Option<String>) {
-        self.listings.send_modify(|listings| {
-            if let Some(all) = listings {
-                if failure.is_none() {
-                    all.stale_after.take_if(|begun| number > *begun);
-                }
-                (all.ended, all.failure) = (number, failure);
-            }
-        });
-    }
-
-    /// The tool as the catalog has it, if its list is loaded again after changes.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<UpstreamTool>> {
-        let listings = self.listings.borrow();
-        listings.as_ref()?.catalog.snapshot().tool(&self.server, name).cloned()
-    }
-
-    /// A new session begins at the server, which may have other tools now.
-    pub(crate) fn session_begins(&self) {
-        let mark = |all: &mut Listings| all.stale_after = Some(all.begun);
-        self.listings.send_modify(|listings| listings.iter_mut().for_each(mark));
-        self.notification("notifications/tools/list_changed");
-    }
-
-    /// True if the tool list is loaded again after changes, and is not yet of the session that began last.
-    pub(crate) fn has_stale_tools(&self) -> bool {
-        self.listings.borrow().as_ref().is_some_and(|all| all.stale_after.is_some())
-    }
-
-    /// Has the tool list loaded again, and waits until it is published.
-    ///
-    /// # Errors
-    /// Why it could not be loaded.
-    pub(crate) async fn tools_listed_again(&self) -> Result<(), String> {
-        let mut listings = self.listings.subscribe();
-        let Some(begun) = listings.borrow().as_ref().map(|all| all.begun) else { return Ok(()) };
-        self.tools_changed.notify_one();
-        let is_over = |all: &Option<Listings>| all.as_ref().is_none_or(|all| all.ended > begun);
-        // The sender is a field of this structure.
-        let Ok(listings) = listings.wait_for(is_over).await else { return Ok(()) };
-        listings.as_ref().and_then(|all| all.failure.clone()).map_or(Ok(()), Err)
     }
 
     /// Waits for a change of the lists of resources or prompts; one that came before is not missed.

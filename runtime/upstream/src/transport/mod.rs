@@ -6,7 +6,7 @@
 //! transports of `config`.
 //!
 //! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked. [`questions`]: what it
-//!   asks the client.
+//!   asks the client. [`listings`]: the loads of its tool list.
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
 //!   [`unusable`]: an entry that cannot be used.
 //! - [`companions`]: children of this process that are no servers.
@@ -18,6 +18,7 @@ pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod life;
+pub(crate) mod listings;
 pub(crate) mod local;
 pub(crate) mod pace;
 mod questions;

@@ -133,13 +133,13 @@ impl Streamable {
         let (mut was_lost, mut tries) = (false, 0);
         // Only sessions can be lost.
         let called = match (&request.target, &request.envelope.era) {
-            (CallTarget::Tool(name), Era::Handshake(_)) => self.events.tool(name),
+            (CallTarget::Tool(name), Era::Handshake(_)) => self.events.tools.tool(name),
             _ => None,
         };
-        if let Some(called) = called.as_ref().filter(|_| self.events.has_stale_tools()) {
-            self.find_again(called, request.deadline).await?;
-        }
         loop {
+            if let Some(called) = called.as_ref().filter(|_| tries > 0 || self.events.tools.are_stale()) {
+                self.find_again(called, request.deadline).await?;
+            }
             tries += 1;
             let session = match request.envelope.era {
                 Era::Handshake(_) => self.sessions.current(),
@@ -171,9 +171,6 @@ impl Streamable {
                 Err(SendFault::OtherLogin) => {}
             }
             self.renew(session.generation).await?;
-            if let Some(called) = &called {
-                self.find_again(called, request.deadline).await?;
-            }
         }
     }
 
@@ -181,10 +178,12 @@ impl Streamable {
     /// neither reviewed nor approved.
     async fn find_again(&self, called: &Arc<UpstreamTool>, deadline: Instant) -> Result<(), PostFailure> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let listed = timeout(left / 2, self.events.tools_listed_again()).await;
+        let listed = timeout(left / 2, self.events.tools.refreshed()).await;
         let name = &called.name;
         let why = match listed.unwrap_or_else(|_| Err("no answer".to_owned())) {
-            Ok(()) if self.events.tool(name).is_some_and(|tool| is_same(&tool, called)) => return Ok(()),
+            Ok(()) if self.events.tools.tool(name).is_some_and(|tool| is_same(&tool, called)) => {
+                return Ok(());
+            }
             Ok(()) => format!("{name} is another tool now"),
             Err(why) => format!("its tools cannot be listed ({why})"),
         };
@@ -402,8 +401,11 @@ impl Streamable {
             return Err("the server speaks another revision now".to_owned());
         }
         self.post(message::notification("notifications/initialized", None), &next).await;
+        // A call that finds the new session finds that its tools are not known; the list itself is loaded in it.
+        self.events.tools.expire();
         self.sessions.renewed(next.id, next.login);
-        self.events.session_begins();
+        self.events.tools.expire();
+        self.events.tools.change();
         Ok(())
     }
 
