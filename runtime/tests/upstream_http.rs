@@ -177,7 +177,10 @@ async fn a_tool_that_has_changed_with_the_session_is_not_called() {
     *text.lock().unwrap() = "reads and sends";
     server.http.got();
     let fault = call(&remote, "echo", json!({})).await.unwrap_err();
-    assert!(fault.to_string().contains("echo is another tool now: echo was not called"), "{fault}");
+    assert!(
+        fault.to_string().contains("echo is not there any more as it was: echo was not called"),
+        "{fault}"
+    );
     let got = server.http.got();
     let calls = got.iter().filter(|got| tool(got).is_some());
     assert!(calls.map(|got| got.header("mcp-session-id")).all(|session| session == Some("session-2")));

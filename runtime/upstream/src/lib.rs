@@ -63,7 +63,9 @@ pub use ptc_calls::run::client::{
 pub use ptc_calls::run::outgoing::Arguments;
 pub use recorded::RecordedUpstream;
 pub use relay::ServerRelay;
-pub use request::{CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest, TaskNotes, deadline};
+pub use request::{
+    CallResult, Departure, Envelope, Era, Mirrored, ResultSink, ServerRequest, TaskNotes, deadline,
+};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
 pub use transport::companions::{forget_companion, spawn_companion};
 pub use transport::http::{EventParser, ServerSentEvent};

@@ -39,10 +39,21 @@ pub struct ServerRequest {
     pub progress: Option<Arc<dyn ProgressListener>>,
     /// What is known and noted of the task that the server makes of it.
     pub tasks: Option<Arc<dyn TaskNotes>>,
+    /// Looks at it again when it has waited for its server. Without one it is not looked at.
+    pub departure: Option<Arc<dyn Departure>>,
     /// How it is spoken in MCP. Other connections ignore it.
     pub envelope: Envelope,
     /// The right to leave.
     pub permitted: Permitted,
+}
+
+/// Looks at a call again before it is written: tools, pins and policies may have changed since it was decided about.
+pub trait Departure: fmt::Debug + Send + Sync {
+    /// Lets the call leave.
+    ///
+    /// # Errors
+    /// Why it must not leave any more.
+    fn check(&self, request: &ServerRequest) -> Result<(), UpstreamFault>;
 }
 
 /// What outlives the process of a call that its server answers with a task.
@@ -117,6 +128,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             tasks: None,
+            departure: None,
             envelope,
             permitted,
         }
@@ -167,6 +179,7 @@ impl ServerRequest {
             client: self.client.clone(),
             progress: self.progress.clone(),
             tasks: self.tasks.clone(),
+            departure: self.departure.clone(),
             envelope: Envelope::default(),
             permitted: self.permitted.again(),
             ..*self
@@ -186,6 +199,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             tasks: None,
+            departure: None,
             envelope,
             permitted: Permitted::by_caller(),
             ..*self

@@ -5,6 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt::Write;
 
+/// Most levels that are indented, so that the text of a value is not much longer than the value, however deep it is.
+const INDENTED: usize = 64;
+
 /// JSON with the digits that it came with.
 pub(super) type Exact = Box<RawValue>;
 
@@ -95,7 +98,7 @@ fn token(rest: &str) -> usize {
 fn line(out: &mut String, depth: Option<usize>) {
     if let Some(depth) = depth {
         // Writing to a string cannot fail.
-        let _ = write!(out, "\n{:1$}", "", depth * 2);
+        let _ = write!(out, "\n{:1$}", "", depth.min(INDENTED) * 2);
     }
 }
 
@@ -117,6 +120,8 @@ mod tests {
             assert_eq!(compact(&exact), value.to_string());
             assert_eq!(indented(&exact), format!("{value:#}"));
         }
+        let deep = read(&("[".repeat(20_000) + "1" + &"]".repeat(20_000))).unwrap();
+        assert!(indented(&deep).len() < 40_000 * (2 * INDENTED + 2));
         let long = "[18446744073709551616,0.12345678901234567890123,1E5]";
         assert_eq!(compact(&read(long).unwrap()), long);
         assert_eq!(as_text(&text("a\"b")).as_deref(), Some("a\"b"));

@@ -42,18 +42,23 @@ const CAPITALS: [(&str, char); 9] = [
     ("ΜМ", 'm'),
     ("Ν", 'n'),
     ("ΤТ", 't'),
-    ("Υ", 'y'),
+    ("ΥҮ", 'y'),
     ("Ζ", 'z'),
 ];
 
-/// A name in the form in which [`is_alike`] compares letters: without invisible characters, and with one spelling for
-/// letters that Unicode treats as equal (NFKC, UAX #15) or writes with two letters in capitals (`ß`).
-pub(super) fn drawn(name: &str) -> String {
-    if name.is_ascii() {
-        return name.chars().filter(|c| is_shown(*c)).collect();
+/// Capital letters of other scripts that look like `I`, with the letter that it stands for besides their small one.
+const BARS: [(char, char); 3] = [('І', 'l'), ('Ι', 'l'), ('Ӏ', 'i')];
+
+/// The forms in which [`is_alike`] compares the letters of a name. None of them has invisible characters. A wildcard may
+/// stand for any of: a character as it is written; the characters that it is compatible with (NFKC, UAX #15); and those
+/// that are left when marks are joined with their letters, and `ß` is two letters as in capitals.
+pub(super) fn forms(name: &str) -> [String; 3] {
+    let shown: String = name.chars().filter(|c| is_shown(*c) && !is_ignorable(*c)).collect();
+    if shown.is_ascii() {
+        return [shown.clone(), shown.clone(), shown];
     }
     let mut plain = String::new();
-    for c in name.chars().filter(|c| is_shown(*c) && !is_ignorable(*c)) {
+    for c in shown.chars() {
         match listed(c) {
             // Normalization would make a final sigma of `ϲ`.
             Some(_) => plain.push(c),
@@ -68,7 +73,7 @@ pub(super) fn drawn(name: &str) -> String {
             _ => drawn.push(c),
         }
     }
-    drawn
+    [shown, plain, drawn]
 }
 
 /// The letter of [`LOOK_ALIKES`] that this one looks like.
@@ -96,7 +101,8 @@ fn readings(c: char) -> [char; 3] {
     }
     let small = c.to_uppercase().flat_map(char::to_lowercase).next().unwrap_or(c);
     let alike = listed(c).or_else(|| listed(small));
-    [small, alike.unwrap_or(small), capital(c).unwrap_or(small)]
+    let bar = BARS.iter().find(|(bar, _)| *bar == c).map(|(_, other)| *other);
+    [small, alike.unwrap_or(small), bar.or_else(|| capital(c)).unwrap_or(small)]
 }
 
 /// The letter that a capital letter of another script looks like.

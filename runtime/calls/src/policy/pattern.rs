@@ -5,7 +5,7 @@
 //! tools of one server only. A rule that denies or asks also applies where the slash is not escaped, and to names that
 //! look alike.
 
-use super::look_alikes::{drawn, is_alike};
+use super::look_alikes::{forms, is_alike};
 use crate::tools::glob::{glob, glob_by};
 use crate::tools::qualified_name;
 
@@ -14,8 +14,8 @@ use crate::tools::qualified_name;
 pub(super) struct RulePattern {
     text: String,
     exact: Spelling,
-    /// The same, as it is drawn ([`drawn`]).
-    loose: Spelling,
+    /// The same in the forms of [`forms`].
+    loose: [Spelling; 3],
 }
 
 /// How a pattern names tools.
@@ -73,7 +73,7 @@ impl Spelling {
 
 impl RulePattern {
     pub(super) fn new(text: &str) -> RulePattern {
-        let loose = Spelling::new(&drawn(text), Exactness::Loose);
+        let loose = forms(text).map(|form| Spelling::new(&form, Exactness::Loose));
         RulePattern { text: text.to_owned(), exact: Spelling::new(text, Exactness::Exact), loose }
     }
 
@@ -88,8 +88,12 @@ impl RulePattern {
             Exactness::Exact => self.exact.matches(server, tool, exactness),
             // Names that a glob takes as they are written may be longer or shorter as they are drawn.
             Exactness::Loose => {
+                let (servers, tools) = (forms(server), forms(tool));
+                let mut names = servers.iter().zip(&tools);
                 self.exact.matches(server, tool, exactness)
-                    || self.loose.matches(&drawn(server), &drawn(tool), exactness)
+                    || self.loose.iter().any(|pattern| {
+                        names.next().is_some_and(|(server, tool)| pattern.matches(server, tool, exactness))
+                    })
             }
         }
     }
@@ -203,6 +207,11 @@ mod tests {
             assert!(!pattern.matches("github", tool, Exactness::Exact), "{tool}");
         }
         assert!(!pattern.matches("github", "undelete_repo", Exactness::Loose));
+        for tool in
+            ["deІete_repo", "deΙete_repo", "deӀete_repo", "del\u{2065}ete_repo", "del\u{FFF0}ete_repo"]
+        {
+            assert!(pattern.matches("github", tool, Exactness::Loose), "{tool}");
+        }
         for (text, tool) in [
             ("s/delete*", "delete\u{301}_all"),
             ("s/drop*", "drop\u{307}table"),
@@ -212,6 +221,13 @@ mod tests {
             ("get_?", "get_½"),
         ] {
             assert!(RulePattern::new(text).matches("s", tool, Exactness::Exact), "{text} {tool}");
+            assert!(RulePattern::new(text).matches("s", tool, Exactness::Loose), "{text} {tool}");
+        }
+        for (text, tool) in [
+            ("get_?", "get\u{34F}_ß"),
+            ("s/delete*", "de\u{34F}lete\u{301}"),
+            ("s/delete*", "\u{FF44}elete\u{301}_all"),
+        ] {
             assert!(RulePattern::new(text).matches("s", tool, Exactness::Loose), "{text} {tool}");
         }
     }

@@ -120,6 +120,12 @@ impl Annotations {
 }
 
 impl UpstreamTool {
+    /// True if two tools are the same to their callers. Metadata may change with each start of a server.
+    pub fn is_same_to_callers(self: &Arc<UpstreamTool>, other: &Arc<UpstreamTool>) -> bool {
+        let known = |tool: &UpstreamTool| UpstreamTool { title: None, meta: None, ..tool.clone() };
+        Arc::ptr_eq(self, other) || known(self) == known(other)
+    }
+
     /// The effect of a call.
     pub fn effect(&self) -> Effect {
         match (self.annotations.read_only_hint, self.annotations.destructive_hint) {

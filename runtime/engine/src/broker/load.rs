@@ -36,11 +36,13 @@ pub(super) struct Loaded {
     pub(super) call: OpenCall,
     /// Its number in the journal of its run.
     pub(super) seq: Option<u64>,
-    place: Option<Span>,
+    pub(super) place: Option<Span>,
     /// Where its arguments come from, if its run has labels on values.
-    origins: Option<Arc<CallOrigins>>,
+    pub(super) origins: Option<Arc<CallOrigins>>,
     /// What the policy says about it, once it is asked.
     pub(super) clearance: Option<Clearance>,
+    /// The policy that has decided about it.
+    pub(super) policy: Option<Arc<Policy>>,
     /// An earlier process of its run may have made it: a person decides whether it is made again.
     pub(super) is_in_doubt: bool,
     /// The task that its server has made of it in an earlier process, and is asked for: nothing new is made.
@@ -88,7 +90,7 @@ impl Permit {
         // What was sent in another process takes no room on the way there.
         let arguments =
             if history == CallHistory::Answered { arguments.into() } else { turn.charge(arguments) };
-        let (deadline, clearance, is_in_doubt, task) = (deadline(left), None, false, None);
+        let (deadline, clearance, policy, is_in_doubt, task) = (deadline(left), None, None, false, None);
         let mut loaded = Loaded {
             plan,
             tool,
@@ -101,6 +103,7 @@ impl Permit {
             place,
             origins,
             clearance,
+            policy,
             is_in_doubt,
             task,
         };
@@ -152,7 +155,8 @@ impl Loaded {
     }
 
     /// Asks the policy, with the answer of a person if there is one.
-    fn decide(&self, approval: Option<Approval>) -> Clearance {
+    fn decide(&mut self, approval: Option<Approval>) -> Clearance {
+        self.policy = self.plan.broker.policy.current();
         let (policy, account) = (&self.plan.broker.policy, &self.plan.account);
         match approval {
             Some(approval) => policy.clear_approved(&self.subject(), account, approval),
@@ -164,7 +168,10 @@ impl Loaded {
     ///
     /// # Errors
     /// The process ends.
-    pub(super) async fn decided(self, approval: Option<Approval>) -> Result<(Loaded, Clearance), WorldFault> {
+    pub(super) async fn decided(
+        mut self,
+        approval: Option<Approval>,
+    ) -> Result<(Loaded, Clearance), WorldFault> {
         let broker = self.plan.broker.clone();
         if !broker.policy.is_slow(self.arguments.as_str()) {
             let clearance = self.decide(approval);

@@ -178,7 +178,7 @@ impl ToolBroker {
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
-    fn find(
+    pub(super) fn find(
         &self,
         server: &str,
         target: &CallTarget,

@@ -6,6 +6,7 @@ use super::load::Loaded;
 use super::login::LoginRetry;
 use super::reserve::{CallPlan, Callee, refuse};
 use super::time::TimeLimit;
+use super::waited::DecidedCall;
 use super::{CallError, CallPayload, ToolBroker, WorldFault};
 use ptc_calls::journal::RunJournal;
 use ptc_calls::policy::{Permitted, SharedPolicy};
@@ -175,7 +176,8 @@ impl Loaded {
 
     /// Asks its server.
     async fn ask(self, upstream: Arc<dyn Upstream>, permitted: Permitted) -> Result<CallResponse, CallError> {
-        let (max_bytes, tasks) = (self.max_bytes(), self.task_notes());
+        let (max_bytes, tasks, decided) =
+            (self.max_bytes(), self.task_notes(), Arc::new(DecidedCall::new(&self)));
         let Loaded { plan, tool, arguments, store, left, deadline, call, .. } = self;
         let CallPlan { broker, account, target, limit, .. } = plan;
         let repeat = Repeat::of(&target, &tool);
@@ -188,9 +190,13 @@ impl Loaded {
         request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));
         request.client = account.client().cloned();
         request.progress = account.progress_listener().cloned();
+        if !polls_on {
+            request.departure = Some(decided.clone());
+        }
         request.tasks = tasks.map(|task| Arc::new(task) as Arc<dyn TaskNotes>);
         let CameBack { result, cached, keepable } =
             asked(&broker, &account, &upstream, request, repeat).await;
+        let call = decided.sent(call)?;
         let result = match result {
             Ok(result) => result,
             // The server does not know the task any more.

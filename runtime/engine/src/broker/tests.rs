@@ -1,18 +1,23 @@
 //! Tests of the broker with an upstream in memory whose results are not in MCP's form.
 
 use super::*;
+use ptc_base::sync::Locked;
+use ptc_calls::policy::Policy;
 use ptc_calls::run::limits::Limits;
 use ptc_calls::run::outcome::CallStatus;
 use ptc_calls::tools::{SnapshotMode, ToolList, UpstreamTool};
 use ptc_upstream::{CallLimits, CallResult, RawAnswer, ServerRequest, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::json;
+use std::sync::Mutex;
 
 /// Each tool gives one result, whatever it is called with.
 struct Plain {
     name: Arc<str>,
     catalog: SharedCatalog,
     limits: CallLimits,
+    /// What happens while a call waits for its turn.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 const NAME: &str = "plain";
@@ -58,13 +63,19 @@ impl Upstream for Plain {
     }
 
     async fn start(&self) -> Result<(), UpstreamFault> {
-        let tool = |name: &str| -> UpstreamTool { serde_json::from_value(json!({ "name": name })).unwrap() };
-        let tools: Vec<UpstreamTool> = RESULTS.iter().map(|(name, ..)| tool(name)).collect();
-        self.catalog.publish(NAME, ToolList::new(tools), SnapshotMode::Frozen);
+        self.catalog.publish(
+            NAME,
+            listed(&RESULTS.map(|(name, ..)| json!({ "name": name }))),
+            SnapshotMode::Live,
+        );
         Ok(())
     }
 
     async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        if let Some(meanwhile) = self.meanwhile.locked().take() {
+            meanwhile();
+        }
+        request.departure.as_ref().map_or(Ok(()), |departure| departure.check(&request))?;
         let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
         let max_bytes = request.sink.max_bytes;
         if body.len() > max_bytes {
@@ -76,24 +87,72 @@ impl Upstream for Plain {
     async fn stop(&self) {}
 }
 
+fn listed(tools: &[serde_json::Value]) -> ToolList {
+    let read = |tool: &serde_json::Value| serde_json::from_value(tool.clone()).unwrap();
+    ToolList::new(tools.iter().map(read).collect::<Vec<UpstreamTool>>())
+}
+
 /// Calls each tool once; gives what each answered, and the account.
 async fn call_all(limits: CallLimits) -> (Vec<Result<CallPayload, CallError>>, Arc<RunAccount>) {
     let catalog = SharedCatalog::new([(NAME.into(), None)]);
-    let plain: Arc<dyn Upstream> = Arc::new(Plain { name: NAME.into(), catalog: catalog.clone(), limits });
-    let upstreams = BTreeMap::from([(NAME.into(), plain)]);
-    let broker = Arc::new(ToolBroker::new(upstreams, catalog, SecretRegistry::new()));
+    let (broker, _) = broker(catalog, limits);
     let account = Arc::new(RunAccount::new(Limits::with_upstreams(), Interrupt::default()));
     let mut answers = Vec::new();
     for (tool, ..) in RESULTS {
-        let call = ToolCall {
-            server: NAME.into(),
-            tool: tool.into(),
-            arguments: "{}".into(),
-            notation: Notation::Json,
-        };
-        answers.push(broker.call(&account, call).await);
+        answers.push(broker.call(&account, call_of(tool)).await);
     }
     (answers, account)
+}
+
+fn broker(catalog: SharedCatalog, limits: CallLimits) -> (Arc<ToolBroker>, Arc<Plain>) {
+    let name: Arc<str> = NAME.into();
+    let plain = Plain { name: name.clone(), catalog: catalog.clone(), limits, meanwhile: Mutex::default() };
+    let plain = Arc::new(plain);
+    let upstreams = BTreeMap::from([(name, plain.clone() as Arc<dyn Upstream>)]);
+    (Arc::new(ToolBroker::new(upstreams, catalog, SecretRegistry::new())), plain)
+}
+
+fn call_of(tool: &str) -> ToolCall {
+    ToolCall { server: NAME.into(), tool: tool.into(), arguments: "{}".into(), notation: Notation::Json }
+}
+
+/// A call that waits for its server leaves only as what it was decided about.
+#[tokio::test]
+async fn a_call_whose_tool_or_policy_changes_while_it_waits_does_not_leave() {
+    type Change = fn(&SharedCatalog, &SharedPolicy);
+    let cases: [(Change, Result<(), Option<CallFault>>); 6] = [
+        (|_, _| {}, Ok(())),
+        (|catalog, _| publish(catalog, json!({ "name": "text", "title": "Text" })), Ok(())),
+        (
+            |catalog, _| publish(catalog, json!({ "name": "text", "description": "Sends money" })),
+            Err(Some(CallFault::ToolChanged)),
+        ),
+        (|catalog, _| publish(catalog, json!({ "name": "json" })), Err(None)),
+        (|_, shared| shared.replace(ruling("deny")), Err(Some(CallFault::Denied))),
+        (|_, shared| shared.replace(ruling("allow")), Ok(())),
+    ];
+    for (number, (change, want)) in cases.into_iter().enumerate() {
+        let catalog = SharedCatalog::new([(NAME.into(), None)]);
+        let (broker, plain) = broker(catalog.clone(), CallLimits::default());
+        let shared = broker.policy().clone();
+        *plain.meanwhile.locked() = Some(Box::new(move || change(&catalog, &shared)));
+        let account = Arc::new(RunAccount::new(Limits::with_upstreams(), Interrupt::default()));
+        let got = match broker.call(&account, call_of("text")).await {
+            Ok(_) => Ok(()),
+            Err(CallError::World(fault)) => Err(Some(fault.reason)),
+            Err(_) => Err(None),
+        };
+        assert_eq!(got, want, "case {number}");
+    }
+}
+
+fn publish(catalog: &SharedCatalog, tool: serde_json::Value) {
+    catalog.publish(NAME, listed(&[tool]), SnapshotMode::Live);
+}
+
+fn ruling(verdict: &str) -> Arc<Policy> {
+    let text = format!("[[rule]]\ndo = \"{verdict}\"\ntools = [\"text\"]\n");
+    Arc::new(Policy::parse([("p.toml", &*text)]).unwrap())
 }
 
 #[tokio::test]

@@ -3,11 +3,20 @@
 //! Tool lists, approved definitions, the policy and the configuration may have changed while the call waited.
 
 use super::load::Loaded;
-use super::reserve::{CallPlan, refused};
-use super::{CallError, WorldFault};
-use ptc_calls::policy::{Approval, ApprovalAnswer, AskedOf, CountedCall, Permitted};
+use super::reserve::{CallPlan, refuse, refused};
+use super::{CallError, ToolBroker, WorldFault};
+use ptc_base::sync::Locked;
+use ptc_calls::policy::{
+    Approval, ApprovalAnswer, AskedOf, CallOrigins, Clearance, CountedCall, Permitted, Policy, Subject,
+};
 use ptc_calls::run::account::RunAccount;
-use ptc_calls::run::outcome::PolicyRuling;
+use ptc_calls::run::ledger::OpenCall;
+use ptc_calls::run::outcome::{CallFault, PolicyRuling};
+use ptc_calls::tools::{Notation, UpstreamTool};
+use ptc_upstream::{Departure, ServerRequest, UpstreamFault};
+use ptc_vm::Span;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 
 /// A call that has waited. Each wait of a loaded call ends with one, and it can only be found again or ended.
 pub(super) struct Waited(Loaded);
@@ -72,6 +81,107 @@ impl Loaded {
     ) -> (Waited, Result<(Permitted, PolicyRuling), PolicyRuling>) {
         let answer = self.plan.broker.policy.count(counted).await;
         (Waited(self), answer)
+    }
+}
+
+/// A call as it was decided about, which may wait for its server: for one of few permits, for a start, for a login. When
+/// that is over, its tool and the policy are compared with those of the decision.
+pub(super) struct DecidedCall {
+    broker: Arc<ToolBroker>,
+    account: Arc<RunAccount>,
+    server: Arc<str>,
+    notation: Notation,
+    tool: Arc<UpstreamTool>,
+    policy: Option<Arc<Policy>>,
+    place: Option<Span>,
+    origins: Option<Arc<CallOrigins>>,
+    overruled: Mutex<Option<Overruled>>,
+}
+
+/// Why a call that may leave when it was decided about must not leave any more.
+enum Overruled {
+    ByTool(CallError),
+    ByPolicy(PolicyRuling),
+}
+
+impl DecidedCall {
+    pub(super) fn new(call: &Loaded) -> DecidedCall {
+        let Loaded { plan, tool, policy, place, origins, .. } = call;
+        DecidedCall {
+            broker: plan.broker.clone(),
+            account: plan.account.clone(),
+            server: plan.callee.name().clone(),
+            notation: plan.notation,
+            tool: tool.clone(),
+            policy: policy.clone(),
+            place: *place,
+            origins: origins.clone(),
+            overruled: Mutex::default(),
+        }
+    }
+
+    /// Ends the call if it was not sent.
+    ///
+    /// # Errors
+    /// It was not sent.
+    pub(super) fn sent(&self, call: OpenCall) -> Result<OpenCall, CallError> {
+        match self.overruled.locked().take() {
+            None => Ok(call),
+            Some(Overruled::ByTool(error)) => Err(refused(call, error)),
+            Some(Overruled::ByPolicy(ruling)) => {
+                let message = format!("denied by {}", ruling.rule);
+                call.set_ruling(ruling);
+                Err(refuse(call, self.broker.world_fault(CallFault::Denied, &message)).into())
+            }
+        }
+    }
+
+    fn overruling(&self, request: &ServerRequest) -> Option<Overruled> {
+        let (server, target) = (&*self.server, &request.target);
+        match self.broker.find(server, target, self.notation) {
+            Ok(Some(tool)) if tool.is_same_to_callers(&self.tool) => {}
+            Ok(_) => {
+                let label = target.label();
+                let message = format!(
+                    "{server}/{label}: the tool has changed while the call waited, so it was not called"
+                );
+                let fault = self.broker.world_fault(CallFault::ToolChanged, &message);
+                return Some(Overruled::ByTool(fault.into()));
+            }
+            Err(error) => return Some(Overruled::ByTool(error)),
+        }
+        let policy = self.broker.policy.current();
+        if policy.as_ref().map(Arc::as_ptr) == self.policy.as_ref().map(Arc::as_ptr) {
+            return None;
+        }
+        let subject = Subject {
+            server: &self.server,
+            target,
+            tool: &self.tool,
+            arguments: request.arguments.as_str(),
+            place: self.place,
+            origins: self.origins.as_deref(),
+            asker: self.account.asker(),
+        };
+        // A question was answered under the earlier policy, and limits have counted the call.
+        match self.broker.policy.clear(&subject, &self.account) {
+            Clearance::Denied(ruling) => Some(Overruled::ByPolicy(ruling)),
+            Clearance::Granted(..) | Clearance::Asked(_) | Clearance::Counted(_) => None,
+        }
+    }
+}
+
+impl Departure for DecidedCall {
+    fn check(&self, request: &ServerRequest) -> Result<(), UpstreamFault> {
+        let Some(overruled) = self.overruling(request) else { return Ok(()) };
+        *self.overruled.locked() = Some(overruled);
+        Err(UpstreamFault::Unavailable("the call was not sent".to_owned()))
+    }
+}
+
+impl fmt::Debug for DecidedCall {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("DecidedCall").field("server", &self.server).finish_non_exhaustive()
     }
 }
 

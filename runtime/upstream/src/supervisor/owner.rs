@@ -365,7 +365,15 @@ impl Owner {
         let started = self.start(reached, begun).await;
         drop(permit);
         match started {
-            Ok(tools_may_change) => self.watch(reached, tools_may_change).await,
+            Ok(tools_may_change) => {
+                let end = self.watch(reached, tools_may_change).await;
+                reached.events.tools.end(match &end {
+                    End::Gone { why, .. } => why.clone(),
+                    End::LoginRequired(need) => need.to_string(),
+                    End::Stop(_) => "it is stopped".to_owned(),
+                });
+                end
+            }
             Err(End::Gone { why, how }) => {
                 let said = reached.connection.diagnostics().map(|text| format!("; {text}"));
                 End::Gone { why: why + &said.unwrap_or_default(), how }

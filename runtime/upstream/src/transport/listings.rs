@@ -20,15 +20,26 @@ struct Loads {
     /// The number of the last one that has ended, and why it failed, if it did.
     ended: u64,
     failure: Option<String>,
-    /// The list is of an earlier session, until one that begins after so many loads is published.
-    stale_after: Option<u64>,
+    /// The session that the connection is in, and the earliest one that a part of the published list is from, by number.
+    session: u64,
+    listed_in: u64,
+    /// The earliest session that a part of the list under way is from.
+    parts_from: Option<u64>,
 }
 
 impl ToolListings {
     /// The list is loaded again after changes, and published in this catalog.
     pub(crate) fn follow(&self, server: Arc<str>, catalog: SharedCatalog) {
-        let loads = Loads { server, catalog, begun: 0, ended: 0, failure: None, stale_after: None };
-        self.loads.send_replace(Some(loads));
+        self.loads.send_replace(Some(Loads {
+            server,
+            catalog,
+            begun: 0,
+            ended: 0,
+            failure: None,
+            session: 0,
+            listed_in: 0,
+            parts_from: None,
+        }));
     }
 
     /// The list may have changed.
@@ -43,7 +54,7 @@ impl ToolListings {
 
     /// A load begins. Gives its number.
     pub(crate) fn load_begins(&self) -> u64 {
-        self.modify(|loads| loads.begun += 1);
+        self.modify(|loads| (loads.begun, loads.parts_from) = (loads.begun + 1, None));
         self.loads.borrow().as_ref().map_or(0, |loads| loads.begun)
     }
 
@@ -51,7 +62,7 @@ impl ToolListings {
     pub(crate) fn load_ended(&self, number: u64, failure: Option<String>) {
         self.modify(|loads| {
             if failure.is_none() {
-                loads.stale_after.take_if(|begun| number > *begun);
+                loads.listed_in = loads.parts_from.take().unwrap_or(loads.session);
             }
             (loads.ended, loads.failure) = (number, failure);
         });
@@ -64,14 +75,26 @@ impl ToolListings {
         loads.catalog.snapshot().tool(&loads.server, name).cloned()
     }
 
-    /// A session begins at the server, which may have other tools in it: loads that have begun are of an earlier one.
-    pub(crate) fn expire(&self) {
-        self.modify(|loads| loads.stale_after = Some(loads.begun));
+    /// The session with this number begins at the server, which may have other tools in it.
+    pub(crate) fn session_begins(&self, session: u64) {
+        self.modify(|loads| loads.session = session);
+    }
+
+    /// A part of the list comes from the session with this number.
+    pub(crate) fn part_from(&self, session: u64) {
+        self.modify(|loads| {
+            loads.parts_from = Some(loads.parts_from.map_or(session, |earliest| earliest.min(session)));
+        });
     }
 
     /// True if the list is loaded again after changes, and is not yet of the session that began last.
     pub(crate) fn are_stale(&self) -> bool {
-        self.loads.borrow().as_ref().is_some_and(|loads| loads.stale_after.is_some())
+        self.loads.borrow().as_ref().is_some_and(|loads| loads.listed_in < loads.session)
+    }
+
+    /// The connection has ended, and loads nothing any more.
+    pub(crate) fn end(&self, why: String) {
+        self.load_ended(u64::MAX, Some(why));
     }
 
     /// Waits until the list is of the session that began last.

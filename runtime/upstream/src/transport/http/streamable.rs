@@ -131,24 +131,25 @@ impl Streamable {
         body: Payload,
     ) -> Result<(Response, Option<LoginId>, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
+        let is_list = request.method().ends_with("/list");
         // Only sessions can be lost.
         let called = match (&request.target, &request.envelope.era) {
             (CallTarget::Tool(name), Era::Handshake(_)) => self.events.tools.tool(name),
             _ => None,
         };
         loop {
-            if let Some(called) = called.as_ref().filter(|_| tries > 0 || self.events.tools.are_stale()) {
-                self.find_again(called, request.deadline).await?;
-            }
-            tries += 1;
             let session = match request.envelope.era {
-                Era::Handshake(_) => self.sessions.current(),
+                Era::Handshake(_) => self.session_for(called.as_ref(), tries > 0, request.deadline).await?,
                 Era::Opening | Era::Stateless(_) => HttpSession::default(),
             };
+            tries += 1;
             let metadata = MessageHeaders::post(&self.wire.headers).session(&session).request(request);
             // Where the loop goes on, nothing was executed.
             match self.wire.send(Method::POST, metadata, Some(body.clone())).await {
                 Ok((response, login)) if response.status.is_success() => {
+                    if request.method() == "tools/list" {
+                        self.events.tools.part_from(session.generation);
+                    }
                     return Ok((response, login, session));
                 }
                 Ok((response, _)) => {
@@ -158,7 +159,8 @@ impl Streamable {
                         if is_lost {
                             // The next call needs it. A failure ends the connection, and this call has its answer.
                             let left = request.deadline.saturating_duration_since(Instant::now());
-                            let _ = timeout((left / 2).min(GRACE), self.renew(session.generation)).await;
+                            let _ =
+                                timeout((left / 2).min(GRACE), self.renew(session.generation, is_list)).await;
                         }
                         return Err(self.refused(refusal));
                     }
@@ -170,7 +172,26 @@ impl Streamable {
                 }
                 Err(SendFault::OtherLogin) => {}
             }
-            self.renew(session.generation).await?;
+            self.renew(session.generation, is_list).await?;
+        }
+    }
+
+    /// The session to send a call in, which has the tool as it was found before. `is_again`: the call was sent before, in
+    /// another session.
+    async fn session_for(
+        &self,
+        called: Option<&Arc<UpstreamTool>>,
+        is_again: bool,
+        deadline: Instant,
+    ) -> Result<HttpSession, PostFailure> {
+        let mut is_compared = !is_again;
+        loop {
+            let session = self.sessions.current();
+            let Some(called) = called.filter(|_| !is_compared || self.events.tools.are_stale()) else {
+                return Ok(session);
+            };
+            self.find_again(called, deadline).await?;
+            is_compared = true;
         }
     }
 
@@ -181,10 +202,10 @@ impl Streamable {
         let listed = timeout(left / 2, self.events.tools.refreshed()).await;
         let name = &called.name;
         let why = match listed.unwrap_or_else(|_| Err("no answer".to_owned())) {
-            Ok(()) if self.events.tools.tool(name).is_some_and(|tool| is_same(&tool, called)) => {
+            Ok(()) if self.events.tools.tool(name).is_some_and(|tool| tool.is_same_to_callers(called)) => {
                 return Ok(());
             }
-            Ok(()) => format!("{name} is another tool now"),
+            Ok(()) => format!("{name} is not there any more as it was"),
             Err(why) => format!("its tools cannot be listed ({why})"),
         };
         let why = format!("the server has lost its session, and {why}: {name} was not called");
@@ -354,13 +375,17 @@ impl Streamable {
         PostFailure::Fault(error.into())
     }
 
-    /// Replaces a lost session, once for all requests that lost it.
-    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), PostFailure> {
+    /// Replaces a lost session, once for all requests that lost it. A list that lost it (`by_list`) is loaded in the new
+    /// one already: loading it again would not end where a server loses each session at once.
+    async fn renew(self: &Arc<Self>, lost: u64, by_list: bool) -> Result<(), PostFailure> {
         let renewal = self.sessions.renewal(lost, || {
             let channel = self.clone();
             async move {
                 let opened = timeout(PATIENCE, channel.open_session()).await;
                 let opened = opened.unwrap_or_else(|_| Err("no answer".to_owned()));
+                if opened.is_ok() && !by_list {
+                    channel.events.tools.change();
+                }
                 opened.map_err(|why| {
                     let why = format!("session lost, and no new one: {why}");
                     channel.life.end(why.clone(), false);
@@ -401,11 +426,9 @@ impl Streamable {
             return Err("the server speaks another revision now".to_owned());
         }
         self.post(message::notification("notifications/initialized", None), &next).await;
-        // A call that finds the new session finds that its tools are not known; the list itself is loaded in it.
-        self.events.tools.expire();
+        // Before it can be found: a call that finds it waits for its list.
+        self.events.tools.session_begins(self.sessions.current().generation + 1);
         self.sessions.renewed(next.id, next.login);
-        self.events.tools.expire();
-        self.events.tools.change();
         Ok(())
     }
 
@@ -538,10 +561,4 @@ impl Drop for StreamCancel<'_> {
         let Some(channel) = self.channel.filter(|channel| !channel.life.is_closed()) else { return };
         channel.notice(message::cancelled(self.id, self.deadline), channel.sessions.current());
     }
-}
-
-/// True if two tools are the same to their callers. Metadata may change with each start of a server.
-fn is_same(one: &UpstreamTool, other: &UpstreamTool) -> bool {
-    let known = |tool: &UpstreamTool| UpstreamTool { title: None, meta: None, ..tool.clone() };
-    known(one) == known(other)
 }
