@@ -89,16 +89,11 @@ fn write(out: &mut String, names: &Names<'_>, form: &Form<'_>) {
         FormKind::Float(value) => out.push_str(&format!("{value:?}")),
         FormKind::Str(text) => quote(out, "\"", text),
         FormKind::Regex(text) => quote(out, "#\"", text),
-        FormKind::Keyword(name) => prefixed(out, ":", names.text(name)),
+        FormKind::Keyword(name) => out.extend([":", names.text(name)]),
         FormKind::Symbol(name) => out.push_str(names.text(name)),
-        FormKind::Quote(name) => prefixed(out, "'", names.text(name)),
-        FormKind::VarQuote(name) => prefixed(out, "#'", names.text(name)),
+        FormKind::Quote(name) => out.extend(["'", names.text(name)]),
+        FormKind::VarQuote(name) => out.extend(["#'", names.text(name)]),
     }
-}
-
-fn prefixed(out: &mut String, prefix: &str, text: &str) {
-    out.push_str(prefix);
-    out.push_str(text);
 }
 
 fn quote(out: &mut String, open: &str, text: &str) {
@@ -108,10 +103,7 @@ fn quote(out: &mut String, open: &str, text: &str) {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(character);
-            }
+            '"' | '\\' => out.extend(['\\', character]),
             other => out.push(other),
         }
     }

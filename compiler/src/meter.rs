@@ -8,7 +8,7 @@
 //! A meter that has stopped stays stopped. Passes without errors of their own skip the rest, at one step for each of
 //! the forms or expressions on the way out; their result is thrown away.
 
-use crate::diagnostic::{Diagnostic, Failed};
+use crate::diagnostic::{Diagnostic, Done, Failed};
 use bumpalo::Bump;
 use ptc_vm::{Interrupt, InterruptKind, Preemption, Reason, Span};
 use std::cell::Cell;
@@ -48,11 +48,8 @@ impl CompileBudget {
     /// needs during compilation.
     pub fn for_memory(limit: u64, interrupt: Option<Interrupt>) -> CompileBudget {
         const ANYWAY: u64 = 8 << 20;
-        CompileBudget {
-            memory_bytes: limit.saturating_add(ANYWAY),
-            interrupt,
-            preemption: Preemption::default(),
-        }
+        let memory_bytes = limit.saturating_add(ANYWAY);
+        CompileBudget { memory_bytes, interrupt, preemption: Preemption::default() }
     }
 }
 
@@ -117,13 +114,7 @@ impl<'a> Meter<'a> {
     /// The budget is used up.
     #[inline]
     pub fn step(&self) -> Result<(), Stopped> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => self.look(1),
-        }
+        self.work(1)
     }
 
     /// Several steps at once.
@@ -242,7 +233,7 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// The budget is used up.
-    pub(crate) fn verdict(&self) -> Result<(), Failed> {
+    pub(crate) fn verdict(&self) -> Done {
         if self.stopped.get().is_none() {
             // Growth since the last check counts.
             let _ = self.look(0);

@@ -2,8 +2,8 @@
 //! used result are left out. Combinators of constants, such as `(fnil inc 0)`, become constants.
 
 use super::emitter::{Emitter, Target, take};
-use crate::diagnostic::Failed;
-use crate::ir::{Callee, Function, Kind, Literal, Ref};
+use crate::diagnostic::{Done, Fallible};
+use crate::ir::{Callee, Function, Kind, Literal, Ref, Refs};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
 use ptc_vm::bytecode::instruction::{Small, Template};
@@ -15,9 +15,9 @@ impl Emitter<'_, '_> {
         &mut self,
         span: Span,
         callee: &Callee<'_>,
-        arguments: &[Ref<'_>],
+        arguments: Refs<'_>,
         target: Target,
-    ) -> Result<(), Failed> {
+    ) -> Done {
         if let Callee::Builtin(builtin) = callee {
             if target == Target::Ignore && is_droppable(*builtin, arguments.len()) {
                 return arguments.iter().try_for_each(|argument| self.value(argument, Target::Ignore));
@@ -39,8 +39,8 @@ impl Emitter<'_, '_> {
         &mut self,
         span: Span,
         builtin: BuiltinId,
-        arguments: &[Ref<'_>],
-    ) -> Result<Option<u16>, Failed> {
+        arguments: Refs<'_>,
+    ) -> Fallible<Option<u16>> {
         let Some(kind) = builtin.info().combinator else { return Ok(None) };
         if !builtin.info().arity.accepts(arguments.len()) {
             return Ok(None);
@@ -53,20 +53,13 @@ impl Emitter<'_, '_> {
         Ok(Some(self.generator.tables.constant(span, Const::Combinator(kind, rows))?))
     }
 
-    fn call1(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, target: Target) -> Result<(), Failed> {
+    fn call1(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, target: Target) -> Done {
         let saved = self.top;
         let a = self.operand(a)?;
         self.make(span, saved, target, |dst| Instruction::Call1 { builtin, a, dst })
     }
 
-    fn call2(
-        &mut self,
-        span: Span,
-        builtin: BuiltinId,
-        a: Ref<'_>,
-        b: Ref<'_>,
-        target: Target,
-    ) -> Result<(), Failed> {
+    fn call2(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, b: Ref<'_>, target: Target) -> Done {
         let saved = self.top;
         if builtin == Known::Element.id()
             && let Kind::Literal(Literal::Int(index)) = b.kind
@@ -80,13 +73,7 @@ impl Emitter<'_, '_> {
     }
 
     /// A call through a window. The window starts at the target register if everything above it is free.
-    fn window_call(
-        &mut self,
-        span: Span,
-        callee: &Callee<'_>,
-        arguments: &[Ref<'_>],
-        target: Target,
-    ) -> Result<(), Failed> {
+    fn window_call(&mut self, span: Span, callee: &Callee<'_>, arguments: Refs<'_>, target: Target) -> Done {
         let saved = self.top;
         let at = match target {
             Target::Fresh(register) if register + 1 == self.top => register,
@@ -119,9 +106,9 @@ impl Emitter<'_, '_> {
         &mut self,
         span: Span,
         function: &Function<'_>,
-        captures: &[Ref<'_>],
+        captures: Refs<'_>,
         target: Target,
-    ) -> Result<(), Failed> {
+    ) -> Done {
         let proto = self.generator.function(function)?;
         let saved = self.top;
         let template = Template { proto, captures: self.gather(span, captures)? };

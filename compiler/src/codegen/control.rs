@@ -4,7 +4,7 @@
 //! own.
 
 use super::emitter::{Emitter, Patch, Target, keep, take};
-use crate::diagnostic::Failed;
+use crate::diagnostic::{Done, Fallible};
 use crate::ir::{
     Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Ref, Slots, SomeChain, Test, TestKind, as_test,
 };
@@ -24,7 +24,7 @@ const NEAR: Near = Near(0);
 
 impl Emitter<'_, '_> {
     #[inline(never)]
-    pub(super) fn cond(&mut self, span: Span, cond: &Cond<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn cond(&mut self, span: Span, cond: &Cond<'_>, target: Target) -> Done {
         let saved = self.top;
         let mut ends = Vec::new();
         for (index, clause) in cond.clauses.iter().enumerate() {
@@ -53,21 +53,20 @@ impl Emitter<'_, '_> {
             self.drop_slots(span, if is_last { cond.dying.get() } else { clause.dying_next.get() });
             self.top = saved;
         }
-        match cond.otherwise {
-            Some(otherwise) => self.value(otherwise, target)?,
-            None => self.literal(span, Literal::Nil, target)?,
-        }
+        self.value_or_nil(span, cond.otherwise, target)?;
         self.arrive(ends);
         Ok(())
     }
 
+    fn value_or_nil(&mut self, span: Span, value: Option<Ref<'_>>, target: Target) -> Done {
+        match value {
+            Some(value) => self.value(value, target),
+            None => self.literal(span, Literal::Nil, target),
+        }
+    }
+
     /// Jumps if the test is false; continues if it is true.
-    pub(super) fn test_jump(
-        &mut self,
-        span: Span,
-        test: &Test<'_>,
-        out: &mut Vec<Edge>,
-    ) -> Result<(), Failed> {
+    pub(super) fn test_jump(&mut self, span: Span, test: &Test<'_>, out: &mut Vec<Edge>) -> Done {
         if let TestKind::Truthy(expr) = test.kind
             && let Kind::Logic(logic) = &expr.kind
         {
@@ -82,13 +81,7 @@ impl Emitter<'_, '_> {
 
     /// `and` and `or` as a test: every item jumps separately.
     #[inline(never)]
-    fn logic_jump(
-        &mut self,
-        span: Span,
-        logic: &Logic<'_>,
-        negated: bool,
-        out: &mut Vec<Edge>,
-    ) -> Result<(), Failed> {
+    fn logic_jump(&mut self, span: Span, logic: &Logic<'_>, negated: bool, out: &mut Vec<Edge>) -> Done {
         let item_test = |index: usize| -> Option<Test<'_>> {
             let mut test = as_test(logic.items.get(index)?);
             test.negated ^= negated;
@@ -136,7 +129,7 @@ impl Emitter<'_, '_> {
     }
 
     /// One test without `and` and `or`.
-    fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Result<Patch, Failed> {
+    fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Fallible<Patch> {
         let far = self.generator.far;
         if let Some(comparison) = self.literal_comparison(test)
             && !far
@@ -181,7 +174,7 @@ impl Emitter<'_, '_> {
         &mut self,
         span: Span,
         (relation, a, literal): (Relation, Ref<'_>, Literal),
-    ) -> Result<Patch, Failed> {
+    ) -> Fallible<Patch> {
         let a = self.operand(a)?;
         let to = NEAR;
         let instruction = match (against_int(a, literal), relation) {
@@ -201,7 +194,7 @@ impl Emitter<'_, '_> {
 
     /// `and` and `or` as a value: the register holds the deciding item.
     #[inline(never)]
-    pub(super) fn logic(&mut self, span: Span, logic: &Logic<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn logic(&mut self, span: Span, logic: &Logic<'_>, target: Target) -> Done {
         let Some((last, before)) = logic.items.split_last() else { return Ok(()) };
         let saved = self.top;
         let register = self.fresh(span, target)?;
@@ -233,12 +226,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn some_chain(
-        &mut self,
-        span: Span,
-        chain: &SomeChain<'_>,
-        target: Target,
-    ) -> Result<(), Failed> {
+    pub(super) fn some_chain(&mut self, span: Span, chain: &SomeChain<'_>, target: Target) -> Done {
         let saved = self.top;
         let register = self.fresh(span, target)?;
         self.value(chain.first, Target::Fresh(register))?;
@@ -253,12 +241,7 @@ impl Emitter<'_, '_> {
             if is_unread {
                 self.emit(step.span, Instruction::Drop { src: Last(register) });
             }
-            match self.generator.last_uses {
-                true => self.value(step, Target::Into(register))?,
-                false => {
-                    self.replace(step.span, register, |this, fresh| this.value(step, Target::Fresh(fresh)))?
-                }
-            }
+            self.replace(register, step)?;
         }
         self.arrive_edges(span, stops);
         self.top = saved;
@@ -266,7 +249,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn case(&mut self, span: Span, case: &Case<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn case(&mut self, span: Span, case: &Case<'_>, target: Target) -> Done {
         let saved = self.top;
         let subject = self.operand(case.subject)?;
         let mut ends = Vec::new();
@@ -278,10 +261,7 @@ impl Emitter<'_, '_> {
             self.arrive(next);
         }
         self.case_entry(span, subject, case.dying.get());
-        match case.otherwise {
-            Some(otherwise) => self.value(otherwise, target)?,
-            None => self.literal(span, Literal::Nil, target)?,
-        }
+        self.value_or_nil(span, case.otherwise, target)?;
         self.arrive(ends);
         self.top = saved;
         Ok(())
@@ -295,12 +275,7 @@ impl Emitter<'_, '_> {
         self.drop_slots(span, dying);
     }
 
-    fn case_jump(
-        &mut self,
-        span: Span,
-        subject: u8,
-        clause: &CaseClause<'_>,
-    ) -> Result<Option<Patch>, Failed> {
+    fn case_jump(&mut self, span: Span, subject: u8, clause: &CaseClause<'_>) -> Fallible<Option<Patch>> {
         let Some((last, before)) = clause.constants.split_last() else { return Ok(None) };
         let (a, saved) = (keep(subject), self.top);
         let register = self.register(span)?;

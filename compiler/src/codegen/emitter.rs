@@ -1,7 +1,7 @@
 //! Emits the code of one arity of a function: allocates registers, appends instructions, and sets the targets of jumps.
 
 use super::Generator;
-use crate::diagnostic::{Failed, too_many_locals};
+use crate::diagnostic::{Done, Fallible, too_many_locals};
 use crate::ir::{Arity, Function, Slots};
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
@@ -89,7 +89,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         generator: &'g mut Generator<'m>,
         function: &Function<'_>,
         arity: &Arity<'_>,
-    ) -> Result<Proto, Failed> {
+    ) -> Fallible<Proto> {
         let parameters = arity.fixed + u8::from(arity.variadic);
         let buffers = generator.buffers.pop().unwrap_or_else(Buffers::new);
         let mut emitter = Emitter {
@@ -161,7 +161,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
     // ----- registers
 
     /// The next free register.
-    pub(super) fn register(&mut self, span: Span) -> Result<u8, Failed> {
+    pub(super) fn register(&mut self, span: Span) -> Fallible<u8> {
         let register = self.top;
         if register >= MAX_REGISTERS {
             return Err(too_many_locals(span));
@@ -197,7 +197,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
 
     /// The register in which an instruction leaves a value for the target: the target's own, or the next free one,
     /// which [`Emitter::finish`] empties again.
-    pub(super) fn destination(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
+    pub(super) fn destination(&mut self, span: Span, target: Target) -> Fallible<u8> {
         match target {
             Target::Fresh(register) | Target::Into(register) => Ok(register),
             Target::Return | Target::Ignore => {
@@ -209,7 +209,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
     }
 
     /// A register for a value that is built in steps: the target's, if it is empty, or a free one.
-    pub(super) fn fresh(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
+    pub(super) fn fresh(&mut self, span: Span, target: Target) -> Fallible<u8> {
         match target {
             Target::Fresh(register) => Ok(register),
             _ => self.register(span),
@@ -223,7 +223,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         saved: u8,
         target: Target,
         instruction: impl FnOnce(Dst) -> Instruction,
-    ) -> Result<(), Failed> {
+    ) -> Done {
         self.top = saved;
         let dst = Dst(self.destination(span, target)?);
         self.emit(span, instruction(dst));
@@ -231,7 +231,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
     }
 
     /// Moves a value from a register to its target.
-    pub(super) fn finish(&mut self, span: Span, src: Src, target: Target) -> Result<(), Failed> {
+    pub(super) fn finish(&mut self, span: Span, src: Src, target: Target) -> Done {
         match target {
             Target::Fresh(register) | Target::Into(register) => {
                 if src != take(register) {
@@ -253,7 +253,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
     }
 
     /// The operand, copied to a free register if this is not its last use.
-    pub(super) fn owned(&mut self, span: Span, src: Src) -> Result<Last, Failed> {
+    pub(super) fn owned(&mut self, span: Span, src: Src) -> Fallible<Last> {
         if src.last {
             return Ok(Last(src.reg));
         }
@@ -279,12 +279,6 @@ impl<'g, 'm> Emitter<'g, 'm> {
     /// Emits an unconditional jump, unless this position is unreachable.
     pub(super) fn leave(&mut self, span: Span) -> Option<Patch> {
         self.is_reachable().then(|| self.jump(span, Instruction::Jump { to: Far(0) }))
-    }
-
-    pub(super) fn leave_to(&mut self, span: Span, label: Label) {
-        if let Some(patch) = self.leave(span) {
-            self.patch_to(patch, label);
-        }
     }
 
     pub(super) fn is_reachable(&self) -> bool {
@@ -320,12 +314,6 @@ impl<'g, 'm> Emitter<'g, 'm> {
 
     pub(super) fn patch_to(&mut self, patch: Patch, label: Label) {
         let distance = label.0 as i64 - patch.0 as i64 - 1;
-        let (near, far) = (i16::try_from(distance), Far(distance as i32));
-        let set_near = |to: &mut Near, too_far: &mut bool| match near {
-            Ok(distance) => *to = Near(distance),
-            Err(_) => *too_far = true,
-        };
-        let too_far = &mut self.generator.too_far;
         match &mut self.buffers.code[patch.0] {
             Instruction::Jump { to }
             | Instruction::LoopBack { to, .. }
@@ -333,7 +321,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
             | Instruction::JumpIfFalse { to, .. }
             | Instruction::JumpIfTrue { to, .. }
             | Instruction::JumpIfNil { to, .. }
-            | Instruction::Next { to, .. } => *to = far,
+            | Instruction::Next { to, .. } => *to = Far(distance as i32),
             Instruction::JumpUnlessEqual { to, .. }
             | Instruction::JumpUnlessConst { to, .. }
             | Instruction::JumpUnlessLess { to, .. }
@@ -343,7 +331,10 @@ impl<'g, 'm> Emitter<'g, 'm> {
             | Instruction::JumpUnlessLessInt { to, .. }
             | Instruction::JumpUnlessLessEqualInt { to, .. }
             | Instruction::JumpUnlessGreaterInt { to, .. }
-            | Instruction::JumpUnlessGreaterEqualInt { to, .. } => set_near(to, too_far),
+            | Instruction::JumpUnlessGreaterEqualInt { to, .. } => match i16::try_from(distance) {
+                Ok(distance) => *to = Near(distance),
+                Err(_) => self.generator.too_far = true,
+            },
             _ => {}
         }
     }

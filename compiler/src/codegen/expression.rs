@@ -5,15 +5,15 @@
 
 use super::emitter::{Emitter, Target, keep, take};
 use super::literal::Collection;
-use crate::diagnostic::Failed;
-use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
+use crate::diagnostic::{Done, Fallible};
+use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Refs, Test, TestKind};
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Capture, Far, Int, Key, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_, '_> {
     /// Evaluates an expression for its target. Until the value is complete, only a fresh target register is changed.
-    pub(super) fn value(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn value(&mut self, expr: &Expr<'_>, target: Target) -> Done {
         self.generator.meter.step()?;
         let span = expr.span;
         match &expr.kind {
@@ -27,11 +27,11 @@ impl Emitter<'_, '_> {
             Kind::Call(callee, arguments) => self.call(span, callee, arguments, target),
             Kind::GetKey(row, source) => self.get_key(span, *row, source, target),
             Kind::Arithmetic(op, operands) => self.arithmetic(span, *op, operands, target),
-            Kind::AddSmall(a, value, written) => self.add_small(span, a, (*value, *written), target),
+            Kind::AddSmall(a, value, written) => self.add_small(span, a, (Small(*value), *written), target),
             Kind::Test(test) => self.test_value(span, test, target),
-            Kind::Vector(items) => self.collection(span, Collection::Vector, items, target),
-            Kind::Map(items) => self.collection(span, Collection::Map, items, target),
-            Kind::Set(items) => self.collection(span, Collection::Set, items, target),
+            Kind::Vector(items) => self.build(span, Collection::Vector, items, target),
+            Kind::Map(items) => self.build(span, Collection::Map, items, target),
+            Kind::Set(items) => self.build(span, Collection::Set, items, target),
             Kind::Closure(function, captures) => self.closure(span, function, captures, target),
             Kind::Do(items) => self.sequence(items, target),
             Kind::Let(bindings, body) => self.let_(bindings, body, target),
@@ -51,7 +51,7 @@ impl Emitter<'_, '_> {
     }
 
     /// An operand of an instruction: a local directly, anything else in a new register.
-    pub(super) fn operand(&mut self, expr: &Expr<'_>) -> Result<Src, Failed> {
+    pub(super) fn operand(&mut self, expr: &Expr<'_>) -> Fallible<Src> {
         if let Kind::Local(read) = &expr.kind {
             return Ok(Src { reg: self.slot(read.slot), last: read.last.get() });
         }
@@ -60,7 +60,7 @@ impl Emitter<'_, '_> {
         Ok(take(register))
     }
 
-    fn load_name(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+    fn load_name(&mut self, expr: &Expr<'_>, target: Target) -> Done {
         self.make(expr.span, self.top, target, |dst| match expr.kind {
             Kind::Capture(index) => Instruction::LoadCapture { index: Capture(index), dst },
             Kind::Global(global) => Instruction::LoadGlobal { global: Global(global), dst },
@@ -70,7 +70,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    fn global_or_nil(&mut self, span: Span, global: u16, target: Target) -> Result<(), Failed> {
+    fn global_or_nil(&mut self, span: Span, global: u16, target: Target) -> Done {
         let saved = self.top;
         let dst = Dst(self.register(span)?);
         let global = Global(global);
@@ -85,32 +85,20 @@ impl Emitter<'_, '_> {
         self.finish(span, take(dst.0), target)
     }
 
-    fn get_key(&mut self, span: Span, row: u16, source: Ref<'_>, target: Target) -> Result<(), Failed> {
+    fn get_key(&mut self, span: Span, row: u16, source: Ref<'_>, target: Target) -> Done {
         let saved = self.top;
         let (src, key) = (self.operand(source)?, Key(row));
         self.make(span, saved, target, |dst| Instruction::GetKey { src, key, dst })
     }
 
-    fn add_small(
-        &mut self,
-        span: Span,
-        a: Ref<'_>,
-        (value, written): (i16, Written),
-        target: Target,
-    ) -> Result<(), Failed> {
+    fn add_small(&mut self, span: Span, a: Ref<'_>, small: (Small, Written), target: Target) -> Done {
         let saved = self.top;
-        let (a, value) = (self.operand(a)?, Small(value));
+        let (a, (value, written)) = (self.operand(a)?, small);
         self.make(span, saved, target, |dst| Instruction::AddSmall { a, value, dst, written })
     }
 
     #[inline(never)]
-    fn arithmetic(
-        &mut self,
-        span: Span,
-        op: Arithmetic,
-        operands: &[Ref<'_>],
-        target: Target,
-    ) -> Result<(), Failed> {
+    fn arithmetic(&mut self, span: Span, op: Arithmetic, operands: Refs<'_>, target: Target) -> Done {
         let Some((first, rest)) = operands.split_first() else { return Ok(()) };
         let saved = self.top;
         // `(* 2 x)`: the constant is on the left.
@@ -148,7 +136,7 @@ impl Emitter<'_, '_> {
 
     /// A condition as a boolean value.
     #[inline(never)]
-    pub(super) fn test_value(&mut self, span: Span, test: &Test<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn test_value(&mut self, span: Span, test: &Test<'_>, target: Target) -> Done {
         let saved = self.top;
         if let Some((relation, a, literal)) = self.literal_comparison(test) {
             let constant = Constant(self.generator.tables.literal(span, literal)?);
@@ -187,7 +175,7 @@ impl Emitter<'_, '_> {
         op: Arithmetic,
         operand: &Expr<'_>,
         side: Side,
-    ) -> Result<Option<impl Fn(Src, Dst) -> Instruction + use<>>, Failed> {
+    ) -> Fallible<Option<impl Fn(Src, Dst) -> Instruction + use<>>> {
         let Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_))) = operand.kind else {
             return Ok(None);
         };
@@ -240,11 +228,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The operands of a condition, as those of a comparison instruction (`None` for truth itself).
-    fn test_operands(
-        &mut self,
-        span: Span,
-        test: &Test<'_>,
-    ) -> Result<(Option<Comparison>, Src, Src), Failed> {
+    fn test_operands(&mut self, span: Span, test: &Test<'_>) -> Fallible<(Option<Comparison>, Src, Src)> {
         Ok(match test.kind {
             TestKind::Truthy(a) => {
                 let a = self.operand(a)?;
@@ -263,12 +247,7 @@ impl Emitter<'_, '_> {
         })
     }
 
-    pub(super) fn compare_operands(
-        &mut self,
-        a: Ref<'_>,
-        b: Ref<'_>,
-        swapped: bool,
-    ) -> Result<(Src, Src), Failed> {
+    pub(super) fn compare_operands(&mut self, a: Ref<'_>, b: Ref<'_>, swapped: bool) -> Fallible<(Src, Src)> {
         Ok(match swapped {
             false => (self.operand(a)?, self.operand(b)?),
             true => {
@@ -278,7 +257,7 @@ impl Emitter<'_, '_> {
         })
     }
 
-    fn sequence(&mut self, items: &[Ref<'_>], target: Target) -> Result<(), Failed> {
+    fn sequence(&mut self, items: Refs<'_>, target: Target) -> Done {
         let Some((last, before)) = items.split_last() else { return Ok(()) };
         for item in before {
             self.value(item, Target::Ignore)?;
@@ -286,7 +265,7 @@ impl Emitter<'_, '_> {
         self.value(last, target)
     }
 
-    fn let_(&mut self, bindings: &[Binding<'_>], body: Ref<'_>, target: Target) -> Result<(), Failed> {
+    fn let_(&mut self, bindings: &[Binding<'_>], body: Ref<'_>, target: Target) -> Done {
         let (saved, scope) = (self.top, self.open_scope());
         let mut bound = None;
         for binding in bindings {
@@ -299,18 +278,12 @@ impl Emitter<'_, '_> {
     }
 
     /// Binds one value; `bound` is the last slot that got a register, which may be bound again.
-    pub(super) fn bind(&mut self, binding: &Binding<'_>, bound: &mut Option<u8>) -> Result<(), Failed> {
+    pub(super) fn bind(&mut self, binding: &Binding<'_>, bound: &mut Option<u8>) -> Done {
         if binding.dead.get() {
             return self.value(binding.value, Target::Ignore);
         }
         if *bound == Some(binding.slot) {
-            let register = self.slot(binding.slot);
-            if !self.generator.last_uses {
-                let value = binding.value;
-                return self
-                    .replace(value.span, register, |this, fresh| this.value(value, Target::Fresh(fresh)));
-            }
-            return self.value(binding.value, Target::Into(register));
+            return self.replace(self.slot(binding.slot), binding.value);
         }
         let register = match &binding.value.kind {
             // Another name for a value that nothing else reads: it stays in its register. Not inside a loop, where
@@ -328,14 +301,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    fn define(
-        &mut self,
-        span: Span,
-        global: u16,
-        var: u16,
-        value: Ref<'_>,
-        target: Target,
-    ) -> Result<(), Failed> {
+    fn define(&mut self, span: Span, global: u16, var: u16, value: Ref<'_>, target: Target) -> Done {
         let saved = self.top;
         let src = self.operand(value)?;
         self.top = saved;
@@ -344,7 +310,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    fn define_once(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+    fn define_once(&mut self, expr: &Expr<'_>, target: Target) -> Done {
         let span = expr.span;
         let Kind::DefOnce { global, var, value, dying } = &expr.kind else { return Ok(()) };
         let saved = self.top;
@@ -362,7 +328,7 @@ impl Emitter<'_, '_> {
         self.literal(span, Literal::Row(*var), target)
     }
 
-    fn exit(&mut self, span: Span, signal: Signal, value: Ref<'_>) -> Result<(), Failed> {
+    fn exit(&mut self, span: Span, signal: Signal, value: Ref<'_>) -> Done {
         let saved = self.top;
         let src = self.operand(value)?;
         let src = self.owned(span, src)?;

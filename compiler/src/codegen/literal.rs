@@ -1,8 +1,8 @@
 //! Generates bytecode that loads literals and builds vectors, maps and sets.
 
 use super::emitter::{Emitter, Target, take};
-use crate::diagnostic::Failed;
-use crate::ir::{Kind, Literal, Ref};
+use crate::diagnostic::{Done, Fallible};
+use crate::ir::{Kind, Literal, Ref, Refs};
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Entries, Small};
 use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction, Last};
@@ -20,7 +20,7 @@ pub(super) enum Collection {
 
 impl Emitter<'_, '_> {
     /// Loads a literal into an empty register.
-    pub(super) fn load(&mut self, span: Span, literal: Literal, register: u8) -> Result<(), Failed> {
+    pub(super) fn load(&mut self, span: Span, literal: Literal, register: u8) -> Done {
         let dst = Dst(register);
         let instruction = match literal {
             Literal::Nil => Instruction::LoadNil { dst },
@@ -38,7 +38,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn literal(&mut self, span: Span, literal: Literal, target: Target) -> Result<(), Failed> {
+    pub(super) fn literal(&mut self, span: Span, literal: Literal, target: Target) -> Done {
         if target == Target::Ignore {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Evaluates expressions into consecutive new registers.
-    pub(super) fn gather(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Args, Failed> {
+    pub(super) fn gather(&mut self, span: Span, items: Refs<'_>) -> Fallible<Args> {
         let at = self.top;
         for item in items {
             let register = self.register(span)?;
@@ -58,7 +58,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The constant set of a map's keys, if they are distinct keywords and strings.
-    fn record_keys(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Option<u16>, Failed> {
+    fn record_keys(&mut self, span: Span, items: Refs<'_>) -> Fallible<Option<u16>> {
         let mut rows = Vec::with_capacity(items.len() / 2);
         for key in items.iter().step_by(2) {
             let Kind::Literal(Literal::Row(row)) = key.kind else { return Ok(None) };
@@ -75,13 +75,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn collection(
-        &mut self,
-        span: Span,
-        kind: Collection,
-        items: &[Ref<'_>],
-        target: Target,
-    ) -> Result<(), Failed> {
+    pub(super) fn build(&mut self, span: Span, kind: Collection, items: Refs<'_>, target: Target) -> Done {
         let saved = self.top;
         let (first, rest) = items.split_at(items.len().min(CHUNK));
         if kind == Collection::Map
@@ -101,7 +95,7 @@ impl Emitter<'_, '_> {
             });
         }
         let whole = self.fresh(span, target)?;
-        self.collection(span, kind, first, Target::Fresh(whole))?;
+        self.build(span, kind, first, Target::Fresh(whole))?;
         for chunk in rest.chunks(CHUNK) {
             let top = self.top;
             let items = self.gather(span, chunk)?;

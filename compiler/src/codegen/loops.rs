@@ -1,8 +1,7 @@
 //! Generates bytecode for the loops of the language: `loop` with `recur`, `for` and `doseq`.
 
-use super::control::Edge;
 use super::emitter::{Emitter, RecurHead, Target, take};
-use crate::diagnostic::{Failed, error};
+use crate::diagnostic::{Done, error};
 use crate::ir::{Each, EachStep, Literal, Loop, RecurArg, Ref};
 use ptc_vm::bytecode::instruction::{Cursor, Far, Small};
 use ptc_vm::bytecode::{Args, Dst, Instruction, Known, Last, Pinned};
@@ -10,7 +9,7 @@ use ptc_vm::{Reason, Span};
 
 impl Emitter<'_, '_> {
     #[inline(never)]
-    pub(super) fn loop_(&mut self, span: Span, loop_: &Loop<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn loop_(&mut self, span: Span, loop_: &Loop<'_>, target: Target) -> Done {
         let (saved, scope) = (self.top, self.open_scope());
         for binding in loop_.bindings {
             let register = self.register(span)?;
@@ -41,7 +40,7 @@ impl Emitter<'_, '_> {
     /// Values go to temporary registers, unless their variable is already dead; then all are moved to their
     /// variables.
     #[inline(never)]
-    pub(super) fn recur(&mut self, span: Span, arguments: &[RecurArg<'_>]) -> Result<(), Failed> {
+    pub(super) fn recur(&mut self, span: Span, arguments: &[RecurArg<'_>]) -> Done {
         let Some(head) = self.heads.last().copied() else {
             return Err(error(Reason::CompileError, span, "internal: recur without a loop"));
         };
@@ -73,7 +72,7 @@ impl Emitter<'_, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn each(&mut self, span: Span, each: &Each<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn each(&mut self, span: Span, each: &Each<'_>, target: Target) -> Done {
         let (saved, scope) = (self.top, self.open_scope());
         let (vector, index, element) = (self.register(span)?, self.register(span)?, self.register(span)?);
         let place = each.collection.span;
@@ -111,9 +110,10 @@ impl Emitter<'_, '_> {
         }
         self.value(each.body, Target::Ignore)?;
         self.close_scope(span, scope);
-        let skipped: Vec<Edge> = skips;
-        self.arrive_edges(span, skipped);
-        self.leave_to(span, head);
+        self.arrive_edges(span, skips);
+        if let Some(patch) = self.leave(span) {
+            self.patch_to(patch, head);
+        }
         self.arrive_edges(span, stops);
         self.arrive([end]);
         self.drop_slots(span, each.dying.get());
@@ -125,7 +125,7 @@ impl Emitter<'_, '_> {
 
     /// `for`: the innermost body appends to a vector.
     #[inline(never)]
-    pub(super) fn collect(&mut self, span: Span, level: Ref<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn collect(&mut self, span: Span, level: Ref<'_>, target: Target) -> Done {
         let saved = self.top;
         let register = self.fresh(span, target)?;
         let items = Args { at: register, count: 0 };
@@ -137,7 +137,7 @@ impl Emitter<'_, '_> {
         self.finish(span, take(register), target)
     }
 
-    pub(super) fn emit_element(&mut self, span: Span, value: Ref<'_>, target: Target) -> Result<(), Failed> {
+    pub(super) fn emit_element(&mut self, span: Span, value: Ref<'_>, target: Target) -> Done {
         let Some(&collector) = self.collectors.last() else {
             return Err(error(Reason::CompileError, span, "internal: nothing collects"));
         };

@@ -12,7 +12,7 @@ mod literal;
 mod loops;
 mod scope;
 
-use crate::diagnostic::{Failed, error};
+use crate::diagnostic::{Fallible, error};
 use crate::ir::Function;
 use crate::ir::tables::Tables;
 use crate::meter::Meter;
@@ -46,7 +46,7 @@ pub(crate) fn generate<'m>(
     tables: Tables<'m>,
     last_uses: bool,
     buffers: &mut Vec<Buffers>,
-) -> Result<(Vec<Proto>, Tables<'m>), Failed> {
+) -> Fallible<(Vec<Proto>, Tables<'m>)> {
     let mut generator = Generator {
         meter,
         tables,
@@ -68,15 +68,12 @@ pub(crate) fn generate<'m>(
 
 impl Generator<'_> {
     /// Generates all arities of a function; closures refer to the first.
-    fn function(&mut self, function: &Function<'_>) -> Result<ProtoIndex, Failed> {
+    fn function(&mut self, function: &Function<'_>) -> Fallible<ProtoIndex> {
         let first = self.protos.len();
         let span = function.arities.first().map(|arity| arity.span).unwrap_or_default();
         if first + function.arities.len() > usize::from(u16::MAX) {
-            return Err(error(
-                Reason::CompileMemoryExceeded,
-                span,
-                "program has too many functions; split it",
-            ));
+            let message = "program has too many functions; split it";
+            return Err(error(Reason::CompileMemoryExceeded, span, message));
         }
         self.meter.hold(HELD_BY_FUNCTION * function.arities.len());
         self.protos.extend(function.arities.iter().map(|_| None));

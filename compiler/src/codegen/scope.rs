@@ -1,19 +1,16 @@
 //! A test mode of the code generator: frees locals at the end of their scope instead of right after their last use, to
 //! show that the early freeing does not change what a program does.
 
-use super::emitter::{Emitter, take};
-use crate::diagnostic::Failed;
-use crate::ir::Slots;
+use super::emitter::{Emitter, Target, take};
+use crate::diagnostic::Done;
+use crate::ir::{Ref, Slots};
 use ptc_vm::Span;
 use ptc_vm::bytecode::{Dst, Instruction, Last};
 
-/// Start of a scope in the list of pinned registers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scope(usize);
-
 impl Emitter<'_, '_> {
-    pub(super) fn open_scope(&self) -> Scope {
-        Scope(self.pinned.len())
+    /// The start of a scope in the list of pinned registers.
+    pub(super) fn open_scope(&self) -> usize {
+        self.pinned.len()
     }
 
     /// Pins the register of a local until its scope is closed.
@@ -24,9 +21,9 @@ impl Emitter<'_, '_> {
     }
 
     /// Drops the locals of a scope, unless its end is unreachable.
-    pub(super) fn close_scope(&mut self, span: Span, scope: Scope) {
+    pub(super) fn close_scope(&mut self, span: Span, scope: usize) {
         if !self.generator.last_uses {
-            let ended = self.pinned.split_off(scope.0);
+            let ended = self.pinned.split_off(scope);
             if self.is_reachable() {
                 self.drop_registers(span, &ended);
             }
@@ -57,15 +54,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Evaluates a value for a register that holds an older one until then.
-    pub(super) fn replace(
-        &mut self,
-        span: Span,
-        register: u8,
-        evaluate: impl FnOnce(&mut Self, u8) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
-        let saved = self.top;
+    pub(super) fn replace(&mut self, register: u8, value: Ref<'_>) -> Done {
+        if self.generator.last_uses {
+            return self.value(value, Target::Into(register));
+        }
+        let (span, saved) = (value.span, self.top);
         let fresh = self.register(span)?;
-        evaluate(self, fresh)?;
+        self.value(value, Target::Fresh(fresh))?;
         self.top = saved;
         self.emit(span, Instruction::Drop { src: Last(register) });
         self.emit(span, Instruction::Move { src: take(fresh), dst: Dst(register) });

@@ -8,6 +8,12 @@ use std::fmt::Display;
 /// An error on its way up to the form that records it; boxed to keep frames small.
 pub(crate) type Failed = Box<Diagnostic>;
 
+/// A result, or the error instead.
+pub(crate) type Fallible<T> = Result<T, Failed>;
+
+/// The result of what is done for its effect.
+pub(crate) type Done = Fallible<()>;
+
 pub(crate) fn error(reason: Reason, span: Span, message: impl Display) -> Failed {
     Box::new(Diagnostic::error(reason, span, message))
 }
@@ -18,16 +24,16 @@ pub(crate) fn invalid_form(span: Span, message: impl Display) -> Failed {
 
 pub(crate) fn too_many_locals(span: Span) -> Failed {
     error(Reason::CompileMemoryExceeded, span, "function needs too many registers; split it")
-        .hint_boxed("At most about 200 names are in scope at once: move parts into functions with `defn`.")
+        .hint("At most about 200 names are in scope at once: move parts into functions with `defn`.")
 }
 
 /// Adds a hint to a boxed diagnostic.
-pub(crate) trait HintBoxed {
-    fn hint_boxed(self, hint: impl Display) -> Self;
+pub(crate) trait Hint {
+    fn hint(self, hint: impl Display) -> Self;
 }
 
-impl HintBoxed for Failed {
-    fn hint_boxed(mut self, hint: impl Display) -> Failed {
+impl Hint for Failed {
+    fn hint(mut self, hint: impl Display) -> Failed {
         self.hints.push(BoundedText::new(hint));
         self
     }

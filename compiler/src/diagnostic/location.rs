@@ -105,10 +105,7 @@ impl<'s> Lines<'s> {
 
     /// Line and column of a byte offset, both from 1; the column counts characters.
     pub(crate) fn position(&mut self, offset: u32) -> (u32, u32) {
-        let mut offset = (offset as usize).min(self.source.len());
-        while !self.source.is_char_boundary(offset) {
-            offset -= 1;
-        }
+        let offset = self.source.floor_char_boundary(offset as usize);
         if offset < self.offset {
             *self = Lines::new(self.source);
         }

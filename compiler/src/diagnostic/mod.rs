@@ -12,9 +12,10 @@ mod location;
 mod notation;
 mod report;
 
-pub(crate) use failed::{Failed, HintBoxed, error, invalid_form, too_many_locals};
+pub(crate) use failed::{Done, Failed, Fallible, Hint, error, invalid_form, too_many_locals};
 pub(crate) use location::Lines;
 pub use location::{Location, Position, line_column};
+pub(crate) use notation::is_digits;
 pub use report::{Call, Palette, Report};
 
 use ptc_vm::{BoundedText, Reason, Span};
@@ -63,13 +64,8 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error.
     pub fn error(reason: Reason, span: Span, message: impl Display) -> Diagnostic {
-        Diagnostic {
-            severity: Severity::Error,
-            reason,
-            message: BoundedText::new(message),
-            span,
-            hints: Vec::new(),
-        }
+        let message = BoundedText::new(message);
+        Diagnostic { severity: Severity::Error, reason, message, span, hints: Vec::new() }
     }
 
     /// A warning.

@@ -80,11 +80,7 @@ fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
 
 /// `0xFF`, `1.5M`, `1/2`, `:a/b`, `:a.b`: a number or a keyword, and directly after it a symbol.
 fn parts_of_one_word(text: &SpanText<'_>) -> Option<String> {
-    let is_part = |c: char| is_symbol_char(c) || c == ':';
-    let word = text.before.rfind(|c| !is_part(c)).map_or(text.before, |at| {
-        let next = text.before.ceil_char_boundary(at + 1);
-        &text.before[next..]
-    });
+    let word = text.before.rsplit(|c| !is_symbol_char(c) && c != ':').next().unwrap_or_default();
     let whole = format!("{word}{}", text.covered);
     let mut tokens = Token::lexer(&whole);
     let mut last: Option<(Token, std::ops::Range<usize>)> = None;
@@ -132,16 +128,11 @@ fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
             let radix = unsigned.parse().ok().filter(|radix| (2..=36).contains(radix))?;
             of_radix(written, radix).map(decimal)
         }
-        Token::Integer if let Some(denominator) = digits("/") => denominator
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
+        Token::Integer if let Some(denominator) = digits("/") => is_digits(denominator)
             .then(|| format!("There are no ratios: (/ {first} {denominator}) is a float.")),
         Token::Integer if let Some(more) = digits("_") => {
             let all = format!("{first}{more}").replace('_', "");
-            all.trim_start_matches('-')
-                .bytes()
-                .all(|byte| byte.is_ascii_digit())
-                .then(|| format!("Write {all}."))
+            is_digits(all.trim_start_matches('-')).then(|| format!("Write {all}."))
         }
         Token::Integer if second == "." => Some(format!("Write {first}.0.")),
         Token::Integer | Token::Float if matches!(second, "M" | "N") => {
@@ -151,15 +142,24 @@ fn hint_for_parts(kind: Token, first: &str, second: &str) -> Option<String> {
     }
 }
 
+/// Whether a text is a number in decimal digits.
+pub(crate) fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The hint for a symbol that is meant as a number: `+5`, `.5`.
 fn hint_for_number(symbol: &str) -> Option<String> {
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (sign, digits) = symbol.split_at_checked(1)?;
     match sign {
         "+" if digits.split('.').all(is_digits) => Some(format!("Write {digits}.")),
         "." if is_digits(digits) => Some(format!("Write 0.{digits}.")),
         _ => None,
     }
+}
+
+/// The symbol that a text ends with; empty without one.
+fn last_symbol(text: &str) -> &str {
+    text.rsplit(|c| !is_symbol_char(c)).next().unwrap_or_default()
 }
 
 /// `foo(x)`, with the span at `foo`.
@@ -172,10 +172,8 @@ fn call_outside(text: &SpanText<'_>) -> Option<String> {
 
 /// `foo(x)`, with the span at `(x)`.
 fn arguments_outside(text: &SpanText<'_>) -> Option<String> {
-    let name_start = text.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
-    let name = text.before.get(name_start..).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))?;
-    text.covered
-        .starts_with('(')
+    let name = last_symbol(text.before);
+    (name.starts_with(char::is_alphabetic) && text.covered.starts_with('('))
         .then(|| format!("The name of a call stands inside the parentheses: ({name} …)."))
 }
 
@@ -229,17 +227,9 @@ fn infix(text: &SpanText<'_>) -> Option<String> {
 
 /// `x[0]`.
 fn subscript(text: &SpanText<'_>) -> Option<String> {
-    let is_symbol_end = |at: usize| text.covered[..at].chars().next_back().is_some_and(is_symbol_char);
-    let inside = text.covered.match_indices('[').find(|(at, _)| is_symbol_end(*at)).map(|(at, _)| {
-        let start = text.covered[..at].rfind(|c| !is_symbol_char(c)).map_or(0, |before| before + 1);
-        &text.covered[start..at]
-    });
-    let is_name = !text.covered.is_empty() && text.covered.chars().all(is_symbol_char);
-    let name = match inside {
-        Some(name) => name,
-        None if is_name && text.after.starts_with('[') => text.covered,
-        None => return None,
-    };
+    let inside = text.covered.match_indices('[').map(|(at, _)| last_symbol(&text.covered[..at]));
+    let is_before = text.after.starts_with('[') && text.covered.chars().all(is_symbol_char);
+    let name = inside.chain(is_before.then_some(text.covered)).find(|name| !name.is_empty())?;
     Some(format!("Read an item with (get {name} key) or (nth {name} index)."))
 }
 

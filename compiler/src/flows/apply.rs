@@ -4,7 +4,7 @@
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::FlowCallKind;
 use super::set::{Callables, SourceSet};
-use super::walk::{ANYTHING, FunctionCell, LITERAL, Target, Walk};
+use super::walk::{ANYTHING, LITERAL, Target, Walk};
 use crate::ir::Function;
 use ptc_vm::Span;
 use ptc_vm::builtins::{Builtin, HostFunction, Implementation, Purity};
@@ -61,42 +61,31 @@ impl<'a> Walk<'a, '_> {
         span: Span,
         name: Option<u16>,
     ) -> Val<'a> {
-        let value = self.under(callee.own, |this| this.apply_here(callee, arguments, span, name));
-        self.marked(value, callee.own.minus(LITERAL))
-    }
-
-    fn apply_here(
-        &mut self,
-        callee: Val<'a>,
-        arguments: &[Val<'a>],
-        span: Span,
-        name: Option<u16>,
-    ) -> Val<'a> {
-        if let (Some(key), [target]) = (self.keyword(callee), arguments) {
-            return self.get(target, Some(key));
-        }
-        let mut value: Val<'a> = &NEVER;
-        if callee.is_loose {
-            let mut all = arguments.to_vec();
-            all.push(callee);
-            value = self.unknown_use(&all, span, name);
-        } else if callee.calls.has(Callables::DATA) {
-            // A map gives a part of itself, a builtin may call the functions that it gets.
-            let used = self.unknown_use(arguments, span, name);
-            value = self.merged(&[used, callee], SourceSet::EMPTY);
-        } else if callee.calls.has(OUTSIDE) {
-            let all = self.merged(arguments, callee.deep);
-            value = self.outside_call(callee.calls, all, span, name);
-        }
-        if !callee.is_loose {
-            for number in callee.calls.functions() {
-                self.bind(number, arguments);
-                self.look_at_now(number);
-                let result = self.use_result(number);
-                value = self.join(value, result);
+        let value = self.under(callee.own, |this| {
+            if let (Some(key), [target]) = (this.keyword(callee), arguments) {
+                return this.get(target, Some(key));
             }
-        }
-        value
+            if callee.is_loose {
+                return this.unknown_use(&[arguments, &[callee]].concat(), span, name);
+            }
+            let mut value: Val<'a> = &NEVER;
+            if callee.calls.has(Callables::DATA) {
+                // A map gives a part of itself, a builtin may call the functions that it gets.
+                let used = this.unknown_use(arguments, span, name);
+                value = this.merged(&[used, callee], SourceSet::EMPTY);
+            } else if callee.calls.has(OUTSIDE) {
+                let all = this.merged(arguments, callee.deep);
+                value = this.outside_call(callee.calls, all, span, name);
+            }
+            for number in callee.calls.functions() {
+                this.bind(number, arguments);
+                this.look_at_now(number);
+                let result = this.use_result(number);
+                value = this.join(value, result);
+            }
+            value
+        });
+        self.marked(value, callee.own.minus(LITERAL))
     }
 
     /// The key that a constant keyword reads when it is called.
@@ -245,10 +234,7 @@ impl<'a> Walk<'a, '_> {
     fn add_control(&mut self, number: usize) {
         let control = self.reached_by();
         let cell = &mut self.functions[number];
-        if !control.is_within(cell.control) {
-            cell.control = cell.control.union(control);
-            cell.is_dirty = true;
-        }
+        cell.is_dirty |= cell.control.grow(control);
     }
 
     pub(super) fn grow_parameter(&mut self, at: usize, value: Val<'a>) {
@@ -258,12 +244,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn grow_parameter_of(&mut self, number: usize, at: usize, value: Val<'a>) {
-        let Some(before) = self.functions[number].parameters.get(at).copied() else { return };
-        if !before.covers(&self.nodes, value) {
-            let joined = self.join(before, value);
-            let cell = &mut self.functions[number];
-            cell.parameters[at] = joined;
-            cell.is_dirty = true;
+        let cell = &mut self.functions[number];
+        if let Some(known) = cell.parameters.get_mut(at) {
+            cell.is_dirty |= self.nodes.grow(known, value);
         }
     }
 
@@ -321,15 +304,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn grow_result(&mut self, number: usize, value: Val<'a>) {
-        let before = self.functions[number].result;
-        if !before.covers(&self.nodes, value) {
-            self.functions[number].result = self.join(before, value);
-            // Those that used it before have to be looked at again.
-            let FunctionCell { is_used, is_recursive, is_dirty, .. } = self.functions[number];
-            if is_used {
-                self.look_again();
-                self.functions[number].is_dirty = is_dirty || is_recursive;
-            }
+        let cell = &mut self.functions[number];
+        // Those that used it before have to be looked at again.
+        if self.nodes.grow(&mut cell.result, value) && cell.is_used {
+            let is_dirty = cell.is_dirty || cell.is_recursive;
+            self.look_again();
+            self.functions[number].is_dirty = is_dirty;
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::node::{NEVER, Val};
 use super::set::SourceSet;
-use super::walk::{LoopCell, Target, Walk};
+use super::walk::{LITERAL, LoopCell, Target, Walk};
 use crate::ir::{Case, Cond, Each, EachStep, Logic, Loop, RecurArg, Ref, SomeChain};
 use std::ptr::from_ref;
 
@@ -17,8 +17,7 @@ impl<'a> Walk<'a, '_> {
         let (mut sources, mut value): (SourceSet, Val<'a>) = (SourceSet::EMPTY, &NEVER);
         for clause in cond.clauses {
             if let Some(binding) = &clause.binding {
-                let bound = self.value(binding.value);
-                self.set_slot(binding.slot, bound);
+                self.bind_local(binding);
             }
             sources = sources.union(self.test(&clause.test));
             self.control = before.union(sources);
@@ -55,7 +54,7 @@ impl<'a> Walk<'a, '_> {
         let before = self.control;
         let (mut sources, mut value): (SourceSet, Val<'a>) = (SourceSet::EMPTY, &NEVER);
         for item in logic.items {
-            self.control = before.union(sources.minus(super::walk::LITERAL));
+            self.control = before.union(sources.minus(LITERAL));
             let item = self.value(item);
             sources = sources.union(item.own);
             value = self.join(value, item);
@@ -71,7 +70,7 @@ impl<'a> Walk<'a, '_> {
         let mut sources = value.own;
         self.set_slot(chain.slot, value);
         for (step, _) in chain.steps {
-            self.control = before.union(sources.minus(super::walk::LITERAL));
+            self.control = before.union(sources.minus(LITERAL));
             value = self.value(step);
             sources = sources.union(value.own);
             self.set_slot(chain.slot, value);
@@ -127,12 +126,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn grow_variable(&mut self, number: usize, index: usize, value: Val<'a>) {
-        let Some(before) = self.loops[number].variables.get(index).copied() else { return };
-        if !before.covers(&self.nodes, value) {
-            let joined = self.join(before, value);
-            let cell = &mut self.loops[number];
-            cell.variables[index] = joined;
-            cell.grew = true;
+        let cell = &mut self.loops[number];
+        if let Some(known) = cell.variables.get_mut(index) {
+            cell.grew |= self.nodes.grow(known, value);
         }
     }
 
@@ -151,15 +147,13 @@ impl<'a> Walk<'a, '_> {
             }
         }
         match (self.target, self.current) {
-            (Target::Loop { cell, .. }, _) if !control.is_within(self.loops[cell].control) => {
+            (Target::Loop { cell, .. }, _) => {
                 let cell = &mut self.loops[cell];
-                cell.control = cell.control.union(control);
-                cell.grew = true;
+                cell.grew |= cell.control.grow(control);
             }
-            (Target::Function { .. }, Some(number)) if !control.is_within(self.functions[number].again) => {
+            (Target::Function { .. }, Some(number)) => {
                 let cell = &mut self.functions[number];
-                cell.again = cell.again.union(control);
-                cell.is_dirty = true;
+                cell.is_dirty |= cell.again.grow(control);
             }
             _ => {}
         }
@@ -186,27 +180,19 @@ impl<'a> Walk<'a, '_> {
         self.set_slot(each.slot, item);
         let place = from_ref(each.collection);
         let (before, again) = (self.control, self.whiles.get(&place).copied().unwrap_or_default());
-        self.control = before.union(collection.shape().minus(super::walk::LITERAL)).union(again);
+        self.control = before.union(collection.shape().minus(LITERAL)).union(again);
         for step in each.steps {
             match step {
-                EachStep::Bind(binding) => {
-                    let value = self.value(binding.value);
-                    self.set_slot(binding.slot, value);
-                }
-                EachStep::When(test, _) => {
+                EachStep::Bind(binding) => self.bind_local(binding),
+                EachStep::When(test, _) | EachStep::While(test, _) => {
                     let sources = self.test(test);
                     self.control = self.control.union(sources);
                 }
-                EachStep::While(test, _) => {
-                    let sources = self.test(test);
-                    self.control = self.control.union(sources);
-                    let again = self.whiles.get(&place).copied().unwrap_or_default();
-                    // A test that failed for one item decides about those after it.
-                    if !self.control.is_within(again) {
-                        self.whiles.insert(place, again.union(self.control));
-                        self.look_again();
-                    }
-                }
+            }
+            // A test that failed for one item decides about those after it.
+            if matches!(step, EachStep::While(..)) && self.whiles.entry(place).or_default().grow(self.control)
+            {
+                self.look_again();
             }
         }
         self.value(each.body);

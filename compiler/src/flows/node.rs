@@ -104,13 +104,8 @@ impl<'a> Node<'a> {
     /// A value about whose parts nothing is known.
     pub(super) fn opaque(sources: SourceSet, calls: Callables) -> Node<'a> {
         let calls = calls.union(Callables::DATA);
-        Node {
-            calls,
-            deep_calls: calls,
-            rest: Rest::Same,
-            is_loose: !calls.is_data(),
-            ..Node::scalar(sources)
-        }
+        let is_loose = !calls.is_data();
+        Node { calls, deep_calls: calls, rest: Rest::Same, is_loose, ..Node::scalar(sources) }
     }
 
     /// A value with these parts.
@@ -222,6 +217,15 @@ impl<'a> Nodes<'a> {
             is_list: a.is_list && b.is_list,
             ..node
         })
+    }
+
+    /// Adds a value to what is known of another; true when it is more.
+    pub(super) fn grow(&self, known: &mut Val<'a>, value: Val<'a>) -> bool {
+        let grows = !known.covers(self, value);
+        if grows {
+            *known = self.join(known, value);
+        }
+        grows
     }
 
     fn joined_fields(&self, a: Val<'a>, b: Val<'a>) -> &'a [(Key, Val<'a>)] {

@@ -157,9 +157,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         let tables: &'x Tables<'x> = self.tables;
         match tables.constants.get(usize::from(row))? {
             Const::Str(text) => Some(text),
-            Const::Keyword(symbol) | Const::Symbol(symbol) => {
-                tables.symbols.get(*symbol as usize).map(|symbol| symbol.as_str())
-            }
+            Const::Keyword(symbol) | Const::Symbol(symbol) => Some(self.symbol(*symbol)),
             _ => None,
         }
     }

@@ -163,8 +163,8 @@ impl FlowPlan {
     /// A source as it is shown: `mail/read (line 2)`.
     pub fn source_name(&self, number: usize) -> String {
         let call = |index: &usize| match self.calls.get(*index) {
-            Some(call) => (call.name(), call.line),
-            None => ("?".to_owned(), 0),
+            Some(call) => format!("{} (line {})", call.name(), call.line),
+            None => "? (line 0)".to_owned(),
         };
         match self.sources.get(number) {
             None | Some(FlowSource::Anything) => "anything".to_owned(),
@@ -175,14 +175,8 @@ impl FlowPlan {
             Some(FlowSource::Context(None)) => "data/*".to_owned(),
             Some(FlowSource::Session(name)) => format!("{} of the session", shown(name)),
             Some(FlowSource::Prelude(name)) => shown(name),
-            Some(FlowSource::Result(index)) => {
-                let (name, line) = call(index);
-                format!("{name} (line {line})")
-            }
-            Some(FlowSource::Status(index)) => {
-                let (name, line) = call(index);
-                format!("status of {name} (line {line})")
-            }
+            Some(FlowSource::Result(index)) => call(index),
+            Some(FlowSource::Status(index)) => format!("status of {}", call(index)),
         }
     }
 
@@ -205,39 +199,30 @@ impl FlowPlan {
         if self.is_unknown {
             return "The program is too large to be planned: every call may receive anything.\n".to_owned();
         }
-        let mut text = String::new();
-        let mut row = |name: &str, sources: SourceSet| {
+        let line = |name: &str, sources: SourceSet| {
             let names = self.names(sources);
-            let _ = writeln!(
-                text,
-                "  {name:<20} {}",
-                if names.is_empty() { "nothing".into() } else { names.join(", ") }
-            );
+            let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
+            format!("  {name:<20} {names}\n")
         };
-        let mut paragraphs = Vec::new();
-        for call in &self.calls {
-            let mut lines = String::new();
-            let mut line = |name: &str, sources: SourceSet| {
-                let names = self.names(sources);
-                let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
-                let _ = writeln!(lines, "  {name:<20} {names}");
-            };
+        let paragraph = |call: &FlowCall| {
+            let mut text = format!("line {}: {}\n", call.line, call.name());
             for argument in &call.arguments {
-                line(&FlowArgument::shown_path(&argument.path), argument.sources);
+                text += &line(&FlowArgument::shown_path(&argument.path), argument.sources);
             }
             if !call.control.is_empty() {
-                line("whether and where", call.control);
+                text += &line("whether and where", call.control);
             }
-            paragraphs.push(format!("line {}: {}\n{lines}", call.line, call.name()));
-        }
-        row("the result", self.result);
+            text
+        };
+        let paragraphs: Vec<String> = self.calls.iter().map(paragraph).collect();
+        let mut text = format!("{}\nthe program\n{}", paragraphs.join("\n"), line("the result", self.result));
         if !self.prints.is_empty() {
-            row("prints", self.prints);
+            text += &line("prints", self.prints);
         }
         for (name, sources) in &self.definitions {
-            row(&format!("(def {})", shown(name)), *sources);
+            text += &line(&format!("(def {})", shown(name)), *sources);
         }
-        format!("{}\nthe program\n{text}", paragraphs.join("\n"))
+        text
     }
 
     /// The plan as a picture: a flowchart in the notation of Mermaid.
@@ -268,13 +253,8 @@ impl FlowPlan {
         for (index, call) in self.calls.iter().enumerate() {
             let to = format!("c{index}");
             for argument in &call.arguments {
-                arrow(
-                    &mut text,
-                    argument.sources.minus(call.control),
-                    &to,
-                    &FlowArgument::shown_path(&argument.path),
-                    false,
-                );
+                let label = FlowArgument::shown_path(&argument.path);
+                arrow(&mut text, argument.sources.minus(call.control), &to, &label, false);
             }
             arrow(&mut text, call.control, &to, "whether", true);
         }

@@ -4,7 +4,7 @@
 use super::node::{NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};
 use super::walk::{ANYTHING, LITERAL, Walk};
-use crate::ir::{Expr, Kind, Literal, Ref};
+use crate::ir::{Expr, Kind, Literal, Ref, Refs};
 use ptc_vm::Span;
 use ptc_vm::builtins::{Builtin, Category, Implementation, Purity};
 use ptc_vm::bytecode::{BuiltinId, Const};
@@ -114,7 +114,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         expr: &'a Expr<'a>,
         builtin: BuiltinId,
-        arguments: &'a [Ref<'a>],
+        arguments: Refs<'a>,
     ) -> Val<'a> {
         let info = builtin.info();
         if let Implementation::Host(function) = info.implementation {

@@ -41,6 +41,13 @@ impl SourceSet {
         SourceSet(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
+    /// Adds the sources of another; true when some were not there.
+    pub(super) fn grow(&mut self, other: SourceSet) -> bool {
+        let grows = !other.is_within(*self);
+        *self = self.union(other);
+        grows
+    }
+
     /// True when all of its sources are in another.
     pub fn is_within(self, other: SourceSet) -> bool {
         self.minus(other).is_empty()

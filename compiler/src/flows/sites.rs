@@ -5,7 +5,7 @@ use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::{FlowCallKind, FlowSource};
 use super::set::{Callables, SourceSet};
 use super::walk::{ANYTHING, LITERAL, Walk};
-use crate::ir::Ref;
+use crate::ir::{Ref, Refs};
 use crate::names::split_qualified;
 use ptc_vm::Span;
 use ptc_vm::builtins::{HostFunction, ServerForm};
@@ -115,7 +115,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         expr: Ref<'a>,
         function: HostFunction,
-        arguments: &'a [Ref<'a>],
+        arguments: Refs<'a>,
     ) -> Val<'a> {
         let values = self.values(arguments);
         match function {

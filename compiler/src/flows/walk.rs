@@ -3,13 +3,13 @@
 //! source; [`Walk`] holds the state of the analysis.
 
 use super::budget::Nodes;
-use super::node::{Key, NEVER, Node, Text, Val};
+use super::node::{Key, NEVER, Node, Val};
 use super::outside::{Outside, calls_of_export};
 use super::plan::FlowSource;
 use super::set::{Callables, SourceSet};
 use super::sites::{CallKeys, Site};
 use crate::ir::tables::Tables;
-use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
+use crate::ir::{Binding, Callee, Expr, Function, Kind, Loop, Ref, Refs, Test, TestKind};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -287,10 +287,7 @@ impl<'a, 'x> Walk<'a, 'x> {
             Kind::Closure(function, captures) => self.make_closure(function, captures),
             Kind::Do(items) => items.iter().fold(&NEVER, |_, item| self.value(item)),
             Kind::Let(bindings, body) => {
-                for binding in *bindings {
-                    let value = self.value(binding.value);
-                    self.set_slot(binding.slot, value);
-                }
+                bindings.iter().for_each(|binding| self.bind_local(binding));
                 self.value(body)
             }
             Kind::Cond(cond) => self.cond(cond),
@@ -322,11 +319,8 @@ impl<'a, 'x> Walk<'a, 'x> {
             None => &mut self.exits,
             Some(_) => &mut self.exits_of_functions,
         };
-        if !control.is_within(*exits) {
-            *exits = exits.union(control);
-            if self.current.is_some() {
-                self.look_again();
-            }
+        if exits.grow(control) && self.current.is_some() {
+            self.look_again();
         }
     }
 
@@ -340,6 +334,12 @@ impl<'a, 'x> Walk<'a, 'x> {
             self.slots.resize(at + 1, &NEVER);
         }
         self.slots[at] = value;
+    }
+
+    /// Gives a local its value.
+    pub(super) fn bind_local(&mut self, binding: &Binding<'a>) {
+        let value = self.value(binding.value);
+        self.set_slot(binding.slot, value);
     }
 
     /// Evaluates with locals of its own.
@@ -421,13 +421,13 @@ impl<'a, 'x> Walk<'a, 'x> {
     pub(super) fn closure(&self, number: Option<usize>) -> Val<'a> {
         let Some(number) = number else { return &NEVER };
         let captures = &self.functions[number].captures;
-        let mut node = Node { is_list: false, text: Text::Other, ..NEVER };
-        node.own = LITERAL;
-        node.deep = captures.iter().fold(LITERAL, |deep, captured| deep.union(captured.deep));
         let calls = Callables::function(number);
-        node.calls = calls;
-        node.deep_calls = captures.iter().fold(calls, |calls, captured| calls.union(captured.deep_calls));
-        self.new_node(node)
+        self.new_node(Node {
+            deep: captures.iter().fold(LITERAL, |deep, captured| deep.union(captured.deep)),
+            calls,
+            deep_calls: captures.iter().fold(calls, |calls, captured| calls.union(captured.deep_calls)),
+            ..Node::scalar(LITERAL)
+        })
     }
 
     fn make_closure(&mut self, function: &'a Function<'a>, captures: &[Ref<'a>]) -> Val<'a> {
@@ -440,13 +440,8 @@ impl<'a, 'x> Walk<'a, 'x> {
         for (index, captured) in captures.iter().enumerate() {
             let value = self.value(captured);
             let value = self.marked(value, self.decided_by());
-            let before = self.functions[number].captures[index];
-            if !before.covers(&self.nodes, value) {
-                let joined = self.join(before, value);
-                let cell = &mut self.functions[number];
-                cell.captures[index] = joined;
-                cell.is_dirty = true;
-            }
+            let cell = &mut self.functions[number];
+            cell.is_dirty |= self.nodes.grow(&mut cell.captures[index], value);
         }
         self.closure(Some(number))
     }
@@ -474,52 +469,41 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// The value of a global name.
     pub(super) fn global(&mut self, row: u16) -> Val<'a> {
-        let tables: &'x Tables<'x> = self.tables;
-        let Some(global) = tables.globals.get(usize::from(row)) else { return &NEVER };
-        let text = |symbol: u32| tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str());
-        let name = text(global.symbol);
+        let Some(global) = self.tables.globals.get(usize::from(row)) else { return &NEVER };
+        let name = self.symbol(global.symbol);
         let defined = self.globals.get_mut(usize::from(row)).and_then(|cell| {
             cell.is_used = true;
             cell.value
         });
-        let outside = match global.namespace {
-            Some(namespace) => Some(FlowSource::Prelude(format!("{}/{name}", text(namespace)).into())),
-            None if (self.outside.is_session)(name) => Some(FlowSource::Session(name.into())),
+        let of_session = Callables::UNKNOWN.union(Callables::DEFINES).union(Callables::ENDS);
+        let outside = match global.namespace.map(|namespace| self.symbol(namespace)) {
+            Some(namespace) => {
+                let source = FlowSource::Prelude(format!("{namespace}/{name}").into());
+                Some((source, calls_of_export((self.outside.export)(namespace, name))))
+            }
+            None if (self.outside.is_session)(name) => Some((FlowSource::Session(name.into()), of_session)),
             None => None,
         };
-        let of_session = Callables::UNKNOWN.union(Callables::DEFINES).union(Callables::ENDS);
-        let mut value = defined;
-        if let Some(outside) = outside {
-            let calls = match global.namespace {
-                Some(namespace) => calls_of_export((self.outside.export)(text(namespace), name)),
-                None => of_session,
-            };
-            let source = self.source(outside);
-            let outside = self.new_node(Node::opaque(source, calls));
-            value = Some(value.map_or(outside, |value| self.join(value, outside)));
-        }
-        if self.may_define && global.namespace.is_none() {
-            let outside = self.new_node(Node::opaque(ANYTHING, of_session));
-            value = Some(value.map_or(outside, |value| self.join(value, outside)));
-        }
-        if let Some(builtin) = global.builtin {
-            let builtin = self.new_node(Node::opaque(LITERAL, super::apply::calls_of(builtin)));
-            value = Some(value.map_or(builtin, |value| self.join(value, builtin)));
-        }
-        value.unwrap_or(&NEVER)
+        let outside = outside.map(|(source, calls)| (self.source(source), calls));
+        let anything = (self.may_define && global.namespace.is_none()).then_some((ANYTHING, of_session));
+        let builtin = global.builtin.map(|builtin| (LITERAL, super::apply::calls_of(builtin)));
+        let others = [outside, anything, builtin].into_iter().flatten();
+        let others = others.map(|(sources, calls)| self.new_node(Node::opaque(sources, calls)));
+        defined.into_iter().chain(others).reduce(|a, b| self.join(a, b)).unwrap_or(&NEVER)
+    }
+
+    /// The text of a symbol.
+    pub(super) fn symbol(&self, symbol: u32) -> &'x str {
+        self.tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str())
     }
 
     /// The name of a global as it is shown.
     pub(super) fn global_name(&self, row: u16) -> String {
-        let global = self.tables.globals.get(usize::from(row));
-        let text =
-            |symbol: u32| self.tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str());
-        match global {
-            None => "?".to_owned(),
-            Some(global) => match global.namespace {
-                Some(namespace) => format!("{}/{}", text(namespace), text(global.symbol)),
-                None => text(global.symbol).to_owned(),
-            },
+        let Some(global) = self.tables.globals.get(usize::from(row)) else { return "?".to_owned() };
+        let name = self.symbol(global.symbol);
+        match global.namespace {
+            Some(namespace) => format!("{}/{name}", self.symbol(namespace)),
+            None => name.to_owned(),
         }
     }
 
@@ -558,7 +542,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         self.scalar(LITERAL)
     }
 
-    fn call(&mut self, expr: Ref<'a>, callee: &'a Callee<'a>, arguments: &'a [Ref<'a>]) -> Val<'a> {
+    fn call(&mut self, expr: Ref<'a>, callee: &'a Callee<'a>, arguments: Refs<'a>) -> Val<'a> {
         match callee {
             Callee::Builtin(builtin) => self.call_builtin(expr, *builtin, arguments),
             Callee::Global(row) => {

@@ -1,6 +1,6 @@
 //! Finds repeated keys in map literals and repeated elements in set literals, comparing them by structure.
 
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, Forms};
 use crate::meter::Meter;
 use crate::names::Name;
 use std::ops::Range;
@@ -9,14 +9,13 @@ use std::ops::Range;
 const FEW: usize = 12;
 
 /// [`find_duplicate`] for a few plain elements, as in most literals; `None` if some element is not plain.
-fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a Form<'a>>> {
+fn find_among_few<'a>(items: Forms<'a>, step: usize) -> Option<Option<&'a Form<'a>>> {
     let mut repeated = None;
     for (at, form) in items.iter().enumerate().step_by(step) {
         if !is_plain(form) {
             return None;
         }
-        if repeated.is_none() && items[..at].iter().step_by(step).any(|earlier| is_same_plain(earlier, form))
-        {
+        if repeated.is_none() && items[..at].iter().step_by(step).any(|earlier| earlier.kind == form.kind) {
             repeated = Some(form);
         }
     }
@@ -47,23 +46,8 @@ fn is_plain(form: &Form<'_>) -> bool {
     )
 }
 
-fn is_same_plain(a: &Form<'_>, b: &Form<'_>) -> bool {
-    match (a.kind, b.kind) {
-        (FormKind::Keyword(a), FormKind::Keyword(b)) | (FormKind::Symbol(a), FormKind::Symbol(b)) => a == b,
-        (FormKind::Str(a), FormKind::Str(b)) => a == b,
-        (FormKind::Int(a), FormKind::Int(b)) => a == b,
-        (FormKind::Bool(a), FormKind::Bool(b)) => a == b,
-        (FormKind::Nil, FormKind::Nil) => true,
-        _ => false,
-    }
-}
-
 /// The first form that repeats an earlier one. `step` is 2 for a map (keys only) and 1 for a set.
-pub(crate) fn find_duplicate<'a>(
-    meter: &Meter<'_>,
-    items: &'a [Form<'a>],
-    step: usize,
-) -> Option<&'a Form<'a>> {
+pub(crate) fn find_duplicate<'a>(meter: &Meter<'_>, items: Forms<'a>, step: usize) -> Option<&'a Form<'a>> {
     if items.len() <= step {
         return None;
     }

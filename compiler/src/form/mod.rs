@@ -10,14 +10,14 @@ pub(crate) use text::form_text;
 pub(crate) use walk::walk;
 
 /// A form with its span.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Form<'a> {
     pub(crate) span: Span,
     pub(crate) kind: FormKind<'a>,
 }
 
 /// The kinds of forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FormKind<'a> {
     Nil,
     Bool(bool),
@@ -34,19 +34,22 @@ pub(crate) enum FormKind<'a> {
     Quote(Name),
     /// `#'name`
     VarQuote(Name),
-    List(&'a [Form<'a>]),
-    Vector(&'a [Form<'a>]),
+    List(Forms<'a>),
+    Vector(Forms<'a>),
     /// Keys and values alternate.
-    Map(&'a [Form<'a>]),
-    Set(&'a [Form<'a>]),
+    Map(Forms<'a>),
+    Set(Forms<'a>),
     /// `#( … )`
-    ShortFn(&'a [Form<'a>]),
+    ShortFn(Forms<'a>),
     /// The steps of a threading form before a special form; never read from text.
     Thread {
         last: bool,
-        items: &'a [Form<'a>],
+        items: Forms<'a>,
     },
 }
+
+/// Forms one after another.
+pub(crate) type Forms<'a> = &'a [Form<'a>];
 
 impl<'a> Form<'a> {
     pub(crate) fn new(span: Span, kind: FormKind<'a>) -> Form<'a> {
@@ -67,7 +70,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    pub(crate) fn vector(&self) -> Option<&'a [Form<'a>]> {
+    pub(crate) fn vector(&self) -> Option<Forms<'a>> {
         match self.kind {
             FormKind::Vector(items) => Some(items),
             _ => None,
@@ -75,7 +78,7 @@ impl<'a> Form<'a> {
     }
 
     /// The forms inside, for walks over all forms.
-    pub(crate) fn children(&self) -> &'a [Form<'a>] {
+    pub(crate) fn children(&self) -> Forms<'a> {
         match self.kind {
             FormKind::List(items)
             | FormKind::Vector(items)

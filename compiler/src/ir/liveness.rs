@@ -11,11 +11,10 @@
 //! loop.
 
 use crate::ir::{
-    Callee, Case, Cond, Each, EachStep, Expr, Function, Kind, Logic, Loop, RecurArg, Ref, Slots, SomeChain,
-    Test, TestKind,
+    Callee, Case, Cond, Each, EachStep, Expr, Function, Kind, Logic, Loop, RecurArg, Ref, Refs, Slots,
+    SomeChain, Test, TestKind,
 };
 use crate::meter::Meter;
-use std::slice::from_ref;
 
 /// Fills the cells of a function and of the functions inside it.
 pub(crate) fn analyse(meter: &Meter<'_>, function: &Function<'_>) {
@@ -43,15 +42,10 @@ fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots 
             live
         }
         Kind::Call(callee, arguments) => call(meter, callee, arguments, out, recur),
-        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => {
-            operands(meter, &[target], &[target], out, recur)
-        }
+        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => expr(meter, target, out, recur),
         Kind::Arithmetic(_, items) => {
             let (first, rest) = items.split_at(2.min(items.len()));
-            let live = rest
-                .iter()
-                .rev()
-                .fold(out, |live, item| operands(meter, from_ref(item), from_ref(item), live, recur));
+            let live = sequence(meter, rest, out, recur);
             operands(meter, first, first, live, recur)
         }
         Kind::Test(value) => test(meter, value, out, recur),
@@ -78,11 +72,9 @@ fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots 
         Kind::Recur(arguments) => recur_(meter, arguments, recur),
         Kind::Each(value) => each(meter, value, out, recur),
         Kind::Collect(level) => expr(meter, level, out, recur),
-        Kind::Emit(value) | Kind::Exit(_, value) | Kind::Def { value, .. } => {
-            operands(meter, &[value], &[value], out, recur)
-        }
+        Kind::Emit(value) | Kind::Exit(_, value) | Kind::Def { value, .. } => expr(meter, value, out, recur),
         Kind::DefOnce { value, dying, .. } => {
-            let live = operands(meter, &[value], &[value], out, recur);
+            let live = expr(meter, value, out, recur);
             dying.set(live.minus(out));
             live
         }
@@ -90,20 +82,20 @@ fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots 
 }
 
 /// Expressions evaluated one after another into registers of their own.
-fn sequence(meter: &Meter<'_>, items: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+fn sequence(meter: &Meter<'_>, items: Refs<'_>, out: Slots, recur: Slots) -> Slots {
     items.iter().rev().fold(out, |live, item| expr(meter, item, live, recur))
 }
 
-/// Operands of one instruction. The instruction itself reads locals, in the order of its fields; the others are
+/// Several operands of one instruction. The instruction itself reads locals, in the order of its fields; the others are
 /// evaluated before it, in the given order.
-fn operands(meter: &Meter<'_>, fields: &[Ref<'_>], order: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+fn operands(meter: &Meter<'_>, fields: Refs<'_>, order: Refs<'_>, out: Slots, recur: Slots) -> Slots {
     let is_local = |item: &&Ref<'_>| matches!(item.kind, Kind::Local(_));
     let live = fields.iter().rev().filter(is_local).fold(out, |live, item| expr(meter, item, live, recur));
     order.iter().rev().filter(|item| !is_local(item)).fold(live, |live, item| expr(meter, item, live, recur))
 }
 
 #[inline(never)]
-fn call(meter: &Meter<'_>, callee: &Callee<'_>, arguments: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+fn call(meter: &Meter<'_>, callee: &Callee<'_>, arguments: Refs<'_>, out: Slots, recur: Slots) -> Slots {
     match callee {
         Callee::Builtin(_) if matches!(arguments.len(), 1 | 2) => {
             operands(meter, arguments, arguments, out, recur)
@@ -118,7 +110,7 @@ fn call(meter: &Meter<'_>, callee: &Callee<'_>, arguments: &[Ref<'_>], out: Slot
 
 fn test(meter: &Meter<'_>, test: &Test<'_>, out: Slots, recur: Slots) -> Slots {
     match test.kind {
-        TestKind::Truthy(a) | TestKind::NotNil(a) => operands(meter, &[a], &[a], out, recur),
+        TestKind::Truthy(a) | TestKind::NotNil(a) => expr(meter, a, out, recur),
         TestKind::Compare { a, b, swapped: false, .. } => operands(meter, &[a, b], &[a, b], out, recur),
         TestKind::Compare { a, b, swapped: true, .. } => operands(meter, &[a, b], &[b, a], out, recur),
     }
@@ -160,7 +152,7 @@ fn case(meter: &Meter<'_>, case: &Case<'_>, out: Slots, recur: Slots) -> Slots {
         clause.dying.set(union.minus(clause.dying.get()));
     }
     case.dying.set(union.minus(default));
-    operands(meter, &[case.subject], &[case.subject], union, recur)
+    expr(meter, case.subject, union, recur)
 }
 
 #[inline(never)]
@@ -242,5 +234,5 @@ fn each(meter: &Meter<'_>, each: &Each<'_>, out: Slots, recur: Slots) -> Slots {
     }
     each.unread.set(!live.has(each.slot));
     each.dying.set(head.minus(out));
-    operands(meter, &[each.collection], &[each.collection], head, recur)
+    expr(meter, each.collection, head, recur)
 }

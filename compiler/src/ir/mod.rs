@@ -72,6 +72,9 @@ const _: () = assert!(size_of::<Expr<'_>>() <= 48);
 /// A reference to an expression in the arena.
 pub(crate) type Ref<'a> = &'a Expr<'a>;
 
+/// References to several.
+pub(crate) type Refs<'a> = &'a [Ref<'a>];
+
 /// A read of a local.
 #[derive(Debug)]
 pub(crate) struct Use {
@@ -100,20 +103,20 @@ pub(crate) enum Kind<'a> {
     Global(u16),
     /// A global, or nil while it is not defined (a bare name in `or`).
     GlobalOrNil(u16),
-    Call(Callee<'a>, &'a [Ref<'a>]),
+    Call(Callee<'a>, Refs<'a>),
     /// `(:key target)`; the row is a keyword or a string.
     GetKey(u16, Ref<'a>),
     /// Two operands or more, folded from the left.
-    Arithmetic(Arithmetic, &'a [Ref<'a>]),
+    Arithmetic(Arithmetic, Refs<'a>),
     AddSmall(Ref<'a>, i16, Written),
     /// The value of a test, as a boolean.
     Test(Test<'a>),
-    Vector(&'a [Ref<'a>]),
+    Vector(Refs<'a>),
     /// Keys and values alternate.
-    Map(&'a [Ref<'a>]),
-    Set(&'a [Ref<'a>]),
-    Closure(&'a Function<'a>, &'a [Ref<'a>]),
-    Do(&'a [Ref<'a>]),
+    Map(Refs<'a>),
+    Set(Refs<'a>),
+    Closure(&'a Function<'a>, Refs<'a>),
+    Do(Refs<'a>),
     Let(&'a [Binding<'a>], Ref<'a>),
     Cond(&'a Cond<'a>),
     Case(&'a Case<'a>),
@@ -251,7 +254,7 @@ pub(crate) struct CaseClause<'a> {
 #[derive(Debug)]
 pub(crate) struct Logic<'a> {
     pub(crate) is_or: bool,
-    pub(crate) items: &'a [Ref<'a>],
+    pub(crate) items: Refs<'a>,
     /// For each item but the last: locals that die if the item decides.
     pub(crate) dying: &'a [Cell<Slots>],
 }

@@ -39,11 +39,8 @@ pub(crate) struct Tables<'m> {
 
 /// The error of a table that has no more room.
 pub(super) fn full(span: Span, what: &str) -> Diagnostic {
-    Diagnostic::error(
-        Reason::CompileMemoryExceeded,
-        span,
-        format!("program has too many different {what}; split it"),
-    )
+    let message = format!("program has too many different {what}; split it");
+    Diagnostic::error(Reason::CompileMemoryExceeded, span, message)
 }
 
 /// Floats are equal if their bits are. Only called for rows of one hash, which are nearly always equal.
@@ -153,14 +150,9 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// The row of a keyword that has one.
-    #[inline]
-    pub(crate) fn known_keyword(&self, name: Name) -> Option<u16> {
-        self.of_names.get(name.number() as usize).and_then(|rows| u16::try_from(rows.keyword).ok())
-    }
-
     pub(crate) fn keyword(&mut self, span: Span, name: Name, text: &str) -> Result<u16, Diagnostic> {
-        if let Some(row) = self.known_keyword(name) {
+        let known = self.of_names.get(name.number() as usize);
+        if let Some(row) = known.and_then(|rows| u16::try_from(rows.keyword).ok()) {
             return Ok(row);
         }
         let symbol = self.symbol(name, text);

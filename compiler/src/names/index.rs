@@ -71,20 +71,16 @@ impl Index {
     #[cold]
     fn grow(&mut self) {
         let grown = vec![(0, 0); (self.buckets.len() * 2).max(8)];
-        for (hash, row) in std::mem::replace(&mut self.buckets, grown) {
-            if row != 0 {
-                self.put(hash, row);
+        let mask = grown.len() - 1;
+        for (hash, row) in
+            std::mem::replace(&mut self.buckets, grown).into_iter().filter(|(_, row)| *row != 0)
+        {
+            let mut at = hash as usize & mask;
+            while self.buckets[at].1 != 0 {
+                at = (at + 1) & mask;
             }
+            self.buckets[at] = (hash, row);
         }
-    }
-
-    fn put(&mut self, hash: u32, row: u32) {
-        let mask = self.buckets.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.buckets[at].1 != 0 {
-            at = (at + 1) & mask;
-        }
-        self.buckets[at] = (hash, row);
     }
 }
 

@@ -6,9 +6,9 @@
 //! is blanks.
 
 use super::declare::head_of;
-use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
+use crate::diagnostic::{Diagnostic, Fallible, Hint, error};
 use crate::externals::{CompileOptions, Rejection};
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, Forms};
 use crate::names::{Name, Names};
 use crate::pipeline::{Pass, refuse, within_budget};
 use crate::reader;
@@ -83,11 +83,11 @@ fn test<'a>(
     names: &Names<'a>,
     shared: &[Span],
     form: &Form<'a>,
-    rest: &'a [Form<'a>],
+    rest: Forms<'a>,
     seen: &mut HashSet<Name>,
-) -> Result<PreludeTest, Failed> {
+) -> Fallible<PreludeTest> {
     const USAGE: &str = "Write (deftest name (is (= expected actual)) …).";
-    let invalid = |span, message: &str| error(Reason::InvalidForm, span, message).hint_boxed(USAGE);
+    let invalid = |span, message: &str| error(Reason::InvalidForm, span, message).hint(USAGE);
     let Some((name_form, body)) = rest.split_first() else {
         return Err(invalid(form.span, "a test needs a name"));
     };
@@ -110,11 +110,7 @@ fn test<'a>(
             [expression, Form { kind: FormKind::Str(_), .. }] => expression,
             _ => return Err(invalid(form.span, "(is …) takes one expression, and perhaps a text")),
         };
-        let program = |part: Span| -> String {
-            let mut spans = kept.clone();
-            spans.push(part);
-            only(source, &spans)
-        };
+        let program = |part: Span| only(source, &[&kept[..], &[part]].concat());
         let text = |span: Span| source.get(span.start as usize..span.end as usize).unwrap_or("").to_owned();
         let (expects, of, sides) = match head_of(names, expression) {
             Some(("thrown?", [.., thrown])) => (Expectation::Failure, thrown.span, Vec::new()),

@@ -1,8 +1,9 @@
 //! Parses the forms of a prelude (a Lisp library that is loaded before a program) into namespaces and definitions.
 
+use super::PreludeNamespace;
 use super::metadata::{Metadata, Visibility};
-use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
-use crate::form::{Form, FormKind, form_text};
+use crate::diagnostic::{Diagnostic, Failed, Fallible, Hint, error};
+use crate::form::{Form, FormKind, Forms, form_text};
 use crate::meter::Meter;
 use crate::names::{Name, Names};
 use crate::namespace::CallArity;
@@ -19,13 +20,8 @@ pub(super) struct Declarations<'a> {
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// `(ns name "doc" {meta})`.
-pub(super) struct DeclaredNamespace {
-    pub(super) name: Box<str>,
-    pub(super) doc: Option<Box<str>>,
-    pub(super) visibility: Visibility,
-    pub(super) span: Span,
-}
+/// `(ns name "doc" {meta})`, and where its exports are listed.
+pub(super) type DeclaredNamespace = (PreludeNamespace, Visibility);
 
 /// A definition as written.
 pub(super) struct Declared<'a> {
@@ -38,23 +34,19 @@ pub(super) struct Declared<'a> {
     pub(super) is_private: bool,
     pub(super) body: DeclaredBody<'a>,
     pub(super) span: Span,
-    arity: Option<CallArity>,
+    /// Numbers of arguments; `None` for a constant.
+    pub(super) arity: Option<CallArity>,
+    /// The parameters of each arity, as `x y`; a destructured one is named by its number.
+    pub(super) parameters: Vec<Box<str>>,
 }
 
 /// The part after name, text and metadata.
 #[derive(Clone, Copy)]
 pub(super) enum DeclaredBody<'a> {
     /// `[params] body …`, or such a list for each arity.
-    Function(&'a [Form<'a>]),
+    Function(Forms<'a>),
     /// A value.
     Constant(&'a Form<'a>),
-}
-
-impl Declared<'_> {
-    /// Numbers of arguments; `None` for a constant.
-    pub(super) fn arity(&self) -> Option<CallArity> {
-        self.arity
-    }
 }
 
 /// The context in which forms are read.
@@ -82,7 +74,7 @@ pub(super) fn declare<'a>(
     meter: &Meter<'_>,
     source: &'a str,
     names: &Names<'a>,
-    forms: &'a [Form<'a>],
+    forms: Forms<'a>,
     allowed: Option<&str>,
 ) -> Declarations<'a> {
     let mut reading = ReadContext { source, names, allowed, warnings: Vec::new() };
@@ -113,20 +105,16 @@ pub(super) fn declare<'a>(
         };
         match declared {
             Ok(_) if is_lost => {}
-            Ok(_) if namespaces.is_empty() => {
-                let name = declared.as_ref().map_or("", |declared| declared.text);
-                let message = format!("definition `{name}` appears before any (ns ...) directive");
-                errors.push(
-                    Diagnostic::error(Reason::MissingNamespace, form.span, message)
-                        .hint("Begin the file with (ns name \"what it is for\")."),
-                );
+            Ok(declared) if namespaces.is_empty() => {
+                let message = format!("definition `{}` appears before any (ns ...) directive", declared.text);
+                errors.push(without_namespace(form.span, &message));
             }
             Ok(mut declared) => {
                 declared.namespace = namespaces.len() - 1;
                 match seen.insert((declared.namespace, declared.name), form.span) {
                     None => definitions.push(declared),
                     Some(first) => {
-                        errors.push(*twice(&reading, &namespaces[declared.namespace], &declared, first));
+                        errors.push(*twice(&reading, &namespaces[declared.namespace].0, &declared, first));
                     }
                 }
             }
@@ -134,29 +122,32 @@ pub(super) fn declare<'a>(
         }
     }
     if namespaces.is_empty() && errors.is_empty() {
-        let error =
-            Diagnostic::error(Reason::MissingNamespace, Span::default(), "prelude declares no namespace");
-        errors.push(error.hint("Begin the file with (ns name \"what it is for\")."));
+        errors.push(without_namespace(Span::default(), "prelude declares no namespace"));
     }
     Declarations { namespaces, definitions, errors, warnings: reading.warnings }
 }
 
+fn without_namespace(span: Span, message: &str) -> Diagnostic {
+    Diagnostic::error(Reason::MissingNamespace, span, message)
+        .hint("Begin the file with (ns name \"what it is for\").")
+}
+
 /// The name at the head of a list, and the rest.
-pub(super) fn head_of<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, &'a [Form<'a>])> {
+pub(super) fn head_of<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, Forms<'a>)> {
     let FormKind::List([head, rest @ ..]) = form.kind else { return None };
     Some((names.text(head.symbol()?), rest))
 }
 
 fn unsupported(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Failed {
     let message = format!("unsupported top-level prelude form: {}", reading.shown(form));
-    error(Reason::CompileError, form.span, message).hint_boxed(
+    error(Reason::CompileError, form.span, message).hint(
         "At the top level stand (ns …), (defn …), (defn- …) and (def …); what else is to be done belongs into a function.",
     )
 }
 
 fn twice(
     reading: &ReadContext<'_, '_>,
-    namespace: &DeclaredNamespace,
+    namespace: &PreludeNamespace,
     declared: &Declared<'_>,
     first: Span,
 ) -> Failed {
@@ -165,7 +156,7 @@ fn twice(
         "duplicate prelude definition ref `{}/{}` (names must be unique within a namespace)",
         namespace.name, declared.text
     );
-    error(Reason::DuplicateRef, declared.span, message).hint_boxed(format!(
+    error(Reason::DuplicateRef, declared.span, message).hint(format!(
         "The first one is on line {line}; a function of several arities is one (defn f ([a] …) ([a b] …))."
     ))
 }
@@ -174,62 +165,62 @@ fn twice(
 fn namespace<'a>(
     reading: &mut ReadContext<'_, 'a>,
     form: &Form<'a>,
-    rest: &'a [Form<'a>],
+    rest: Forms<'a>,
     earlier: &[DeclaredNamespace],
-) -> Result<DeclaredNamespace, Failed> {
+) -> Fallible<DeclaredNamespace> {
     const USAGE: &str =
         "Write (ns crm \"What it is for.\" {:visibility :prompt}); text and map may be left out.";
-    let invalid = |span, message: String| error(Reason::InvalidNamespace, span, message).hint_boxed(USAGE);
+    let invalid = |span, message: String| error(Reason::InvalidNamespace, span, message).hint(USAGE);
     let Some((name_form, rest)) = rest.split_first() else {
         return Err(invalid(form.span, "(ns ...) requires a namespace name".to_owned()));
     };
-    let Some(name) = reading.symbol(name_form) else {
+    let Some(name) = reading.symbol(name_form).filter(|name| !name.contains('/')) else {
         let shown = reading.shown(name_form);
         return Err(invalid(name_form.span, format!("namespace name must be a symbol, got: {shown}")));
     };
     if is_reserved_namespace(name) && reading.allowed != Some(name) {
         let message = format!("prelude cannot declare reserved namespace `{name}`");
-        return Err(error(Reason::ReservedNamespace, name_form.span, message).hint_boxed(format!(
+        return Err(error(Reason::ReservedNamespace, name_form.span, message).hint(format!(
             "{name} belongs to the language or to the host: choose another name, such as my-{name}."
         )));
     }
-    if name.contains('/') {
-        let shown = reading.shown(name_form);
-        return Err(invalid(name_form.span, format!("namespace name must be a symbol, got: {shown}")));
-    }
-    if earlier.iter().any(|namespace| *namespace.name == *name) {
+    if earlier.iter().any(|(namespace, _)| *namespace.name == *name) {
         let message = format!(
             "namespace '{name}' is declared more than once; declare each prelude namespace exactly once"
         );
         return Err(error(Reason::InvalidNamespace, form.span, message)
-            .hint_boxed("Move its definitions behind the first declaration."));
+            .hint("Move its definitions behind the first declaration."));
     }
-    let (doc, metadata) = match rest {
-        [] => (None, None),
-        [Form { kind: FormKind::Str(doc), .. }] => (Some(*doc), None),
-        [metadata] if matches!(metadata.kind, FormKind::Map(_)) => (None, Some(metadata)),
-        [Form { kind: FormKind::Str(doc), .. }, metadata] if matches!(metadata.kind, FormKind::Map(_)) => {
-            (Some(*doc), Some(metadata))
-        }
-        _ => {
-            let shown = reading.shown(form);
-            return Err(invalid(form.span, format!("malformed (ns ...) directive: {shown}")));
-        }
+    let (doc, metadata, []) = documented(rest) else {
+        let shown = reading.shown(form);
+        return Err(invalid(form.span, format!("malformed (ns ...) directive: {shown}")));
     };
     let metadata = Metadata::read(reading, metadata, true)?;
-    let visibility = metadata.visibility.unwrap_or(Visibility::Prompt);
-    Ok(DeclaredNamespace { name: name.into(), doc: doc.map(Into::into), visibility, span: form.span })
+    let namespace = PreludeNamespace { name: name.into(), doc: doc.map(Into::into), span: form.span };
+    Ok((namespace, metadata.visibility.unwrap_or(Visibility::Prompt)))
+}
+
+/// The text and the map behind a name, which may be left out, and the rest.
+fn documented<'a>(rest: Forms<'a>) -> (Option<&'a str>, Option<&'a Form<'a>>, Forms<'a>) {
+    let (doc, rest) = match rest {
+        [Form { kind: FormKind::Str(doc), .. }, rest @ ..] => (Some(*doc), rest),
+        _ => (None, rest),
+    };
+    match rest {
+        [metadata, rest @ ..] if matches!(metadata.kind, FormKind::Map(_)) => (doc, Some(metadata), rest),
+        _ => (doc, None, rest),
+    }
 }
 
 /// The name of a definition.
-fn name_of<'a>(reading: &ReadContext<'_, 'a>, form: &Form<'a>) -> Result<(Name, &'a str), Failed> {
+fn name_of<'a>(reading: &ReadContext<'_, 'a>, form: &Form<'a>) -> Fallible<(Name, &'a str)> {
     let name = form.symbol().map(|name| (name, reading.names.text(name)));
     match name {
         Some((name, text)) if !text.contains('/') || text == "/" => Ok((name, text)),
         _ => {
             let message = format!("definition name must be a symbol, got: {}", reading.shown(form));
             Err(error(Reason::InvalidSignature, form.span, message)
-                .hint_boxed("Write the name alone: its namespace is the one declared before it."))
+                .hint("Write the name alone: its namespace is the one declared before it."))
         }
     }
 }
@@ -238,24 +229,17 @@ fn name_of<'a>(reading: &ReadContext<'_, 'a>, form: &Form<'a>) -> Result<(Name, 
 fn function<'a>(
     reading: &mut ReadContext<'_, 'a>,
     form: &Form<'a>,
-    rest: &'a [Form<'a>],
+    rest: Forms<'a>,
     is_private: bool,
-) -> Result<Declared<'a>, Failed> {
+) -> Fallible<Declared<'a>> {
     const USAGE: &str =
         "Write (defn name \"What it does.\" {:effect :read} [params] body …); text and map may be left out.";
-    let invalid = |span, message: String| error(Reason::InvalidSignature, span, message).hint_boxed(USAGE);
+    let invalid = |span, message: String| error(Reason::InvalidSignature, span, message).hint(USAGE);
     let Some((name_form, rest)) = rest.split_first() else {
         return Err(invalid(form.span, format!("malformed defn in prelude: {}", reading.shown(form))));
     };
     let (name, text) = name_of(reading, name_form)?;
-    let (doc, rest) = match rest {
-        [Form { kind: FormKind::Str(doc), .. }, rest @ ..] => (Some(*doc), rest),
-        _ => (None, rest),
-    };
-    let (metadata, rest) = match rest {
-        [metadata, rest @ ..] if matches!(metadata.kind, FormKind::Map(_)) => (Some(metadata), rest),
-        _ => (None, rest),
-    };
+    let (doc, metadata, rest) = documented(rest);
     let Some(first) = rest.first() else {
         return Err(invalid(form.span, format!("malformed defn in prelude: {}", reading.shown(form))));
     };
@@ -277,34 +261,48 @@ fn function<'a>(
             .warnings
             .push(warning.hint(format!("Documentation stands before them: (defn {text} \"…\" [params] …).")));
     }
-    let arity = Some(arity_of(reading.names, rest));
-    let body = DeclaredBody::Function(rest);
-    Ok(Declared { namespace: 0, name, text, doc, metadata, is_private, body, span: form.span, arity })
+    Ok(Declared {
+        namespace: 0,
+        name,
+        text,
+        doc,
+        metadata,
+        is_private,
+        body: DeclaredBody::Function(rest),
+        span: form.span,
+        arity: Some(arity_of(reading.names, rest)),
+        parameters: parameters(reading.names, rest),
+    })
 }
 
 /// `(def name "doc"? value)`.
-fn constant<'a>(
-    reading: &ReadContext<'_, 'a>,
-    form: &Form<'a>,
-    rest: &'a [Form<'a>],
-) -> Result<Declared<'a>, Failed> {
+fn constant<'a>(reading: &ReadContext<'_, 'a>, form: &Form<'a>, rest: Forms<'a>) -> Fallible<Declared<'a>> {
     let (name, doc, value) = match rest {
         [name, value] => (name, None, value),
         [name, Form { kind: FormKind::Str(doc), .. }, value] => (name, Some(*doc), value),
         _ => {
             let message = format!("malformed def in prelude: {}", reading.shown(form));
             return Err(error(Reason::InvalidSignature, form.span, message)
-                .hint_boxed("Write (def name value) or (def name \"what it is\" value)."));
+                .hint("Write (def name value) or (def name \"what it is\" value)."));
         }
     };
     let (name, text) = name_of(reading, name)?;
-    let (metadata, body) = (Metadata::default(), DeclaredBody::Constant(value));
-    let span = form.span;
-    Ok(Declared { namespace: 0, name, text, doc, metadata, is_private: false, body, span, arity: None })
+    Ok(Declared {
+        namespace: 0,
+        name,
+        text,
+        doc,
+        metadata: Metadata::default(),
+        is_private: false,
+        body: DeclaredBody::Constant(value),
+        span: form.span,
+        arity: None,
+        parameters: Vec::new(),
+    })
 }
 
 /// The lists of parameters of a function.
-fn lists<'a>(parts: &'a [Form<'a>]) -> impl Iterator<Item = &'a [Form<'a>]> {
+fn lists<'a>(parts: Forms<'a>) -> impl Iterator<Item = Forms<'a>> {
     let alone = parts.first().and_then(Form::vector);
     let each = parts.iter().filter_map(|form| form.children().first().and_then(Form::vector));
     alone.into_iter().chain(each.take(if alone.is_some() { 0 } else { usize::MAX }))
@@ -322,7 +320,7 @@ fn arity_of(names: &Names<'_>, parts: &[Form<'_>]) -> CallArity {
 }
 
 /// The parameters of each arity, as `x y`; a destructured one is named by its number.
-pub(super) fn parameters(names: &Names<'_>, parts: &[Form<'_>]) -> Vec<Box<str>> {
+fn parameters(names: &Names<'_>, parts: &[Form<'_>]) -> Vec<Box<str>> {
     let shown = |(at, form): (usize, &Form<'_>)| match form.symbol() {
         Some(name) => names.text(name).to_owned(),
         None => format!("arg{}", at + 1),

@@ -47,10 +47,6 @@ fn of_instruction(instruction: &Instruction) -> ExportEffects {
 fn of_builtin(info: &Builtin, count: Option<usize>) -> ExportEffects {
     let may_call =
         matches!(info.implementation, Implementation::Host(_)) || info.known == Some(Known::DataEntry);
-    ExportEffects {
-        may_call,
-        may_end: false,
-        may_print: !may_call && info.purity == Purity::Effect,
-        may_defer: is_deferring(info, count),
-    }
+    let may_print = !may_call && info.purity == Purity::Effect;
+    ExportEffects { may_call, may_end: false, may_print, may_defer: is_deferring(info, count) }
 }

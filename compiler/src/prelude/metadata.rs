@@ -2,7 +2,7 @@
 //! and how it is offered as a tool.
 
 use super::declare::ReadContext;
-use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
+use crate::diagnostic::{Diagnostic, Fallible, Hint, error};
 use crate::form::{Form, FormKind};
 use ptc_vm::Reason;
 use ptc_vm::fault::nearest;
@@ -80,7 +80,7 @@ impl Metadata {
         reading: &mut ReadContext<'_, '_>,
         form: Option<&Form<'_>>,
         of_namespace: bool,
-    ) -> Result<Metadata, Failed> {
+    ) -> Fallible<Metadata> {
         let mut metadata = Metadata::default();
         let Some(Form { kind: FormKind::Map(items), .. }) = form else { return Ok(metadata) };
         for pair in items.chunks_exact(2) {
@@ -89,7 +89,7 @@ impl Metadata {
                 let shown = reading.shown(key_form);
                 let message = format!("prelude metadata keys must be keywords, got: {shown}");
                 return Err(error(Reason::InvalidMetadata, key_form.span, message)
-                    .hint_boxed(format!("Write :{} …", shown.trim_matches('"'))));
+                    .hint(format!("Write :{} …", shown.trim_matches('"'))));
             };
             match key {
                 "visibility" => metadata.visibility = Some(visibility(reading, value)?),
@@ -117,7 +117,7 @@ impl ReadContext<'_, '_> {
     }
 }
 
-fn visibility(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Visibility, Failed> {
+fn visibility(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Fallible<Visibility> {
     let keyword = form.keyword().map(|keyword| reading.names.text(keyword));
     match keyword {
         Some("prompt") => Ok(Visibility::Prompt),
@@ -129,7 +129,7 @@ fn visibility(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Visibili
             };
             let message = format!("invalid visibility {shown} (expected :prompt or :discoverable)");
             Err(error(Reason::InvalidVisibility, form.span, message)
-                .hint_boxed("A helper that programs should not see at all is a (defn- …)."))
+                .hint("A helper that programs should not see at all is a (defn- …)."))
         }
     }
 }
@@ -151,10 +151,10 @@ fn effect(reading: &mut ReadContext<'_, '_>, form: &Form<'_>) -> Option<ExportEf
     found
 }
 
-fn requires(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<str>>, Failed> {
+fn requires(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Fallible<Vec<Box<str>>> {
     let invalid = |form: &Form<'_>, message: String| {
         error(Reason::InvalidRequires, form.span, message)
-            .hint_boxed("Write {:requires [\"upstream:server/tool\" \"tool:name\"]}.")
+            .hint("Write {:requires [\"upstream:server/tool\" \"tool:name\"]}.")
     };
     let Some(items) = form.vector() else {
         let shown = reading.shown(form);
@@ -174,10 +174,10 @@ fn requires(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<st
     Ok(items.iter().filter_map(text).collect())
 }
 
-fn tool(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<ToolMetadata, Failed> {
+fn tool(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Fallible<ToolMetadata> {
     const USAGE: &str =
         "Write {:tool {:description \"What it does.\" :input {:type \"object\" …} :output {…}}}.";
-    let invalid = |span, message: String| error(Reason::InvalidMetadata, span, message).hint_boxed(USAGE);
+    let invalid = |span, message: String| error(Reason::InvalidMetadata, span, message).hint(USAGE);
     let mut tool = ToolMetadata::default();
     let FormKind::Map(items) = form.kind else {
         return Err(invalid(form.span, format!("prelude :tool must be a map, got: {}", reading.shown(form))));
@@ -190,11 +190,8 @@ fn tool(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<ToolMetadata, 
             ("input" | "output", FormKind::Map(_)) => {
                 let mut json = String::new();
                 if let Err(wrong) = write_json(reading, value, &mut json) {
-                    let shown = reading.shown(wrong);
-                    return Err(invalid(
-                        wrong.span,
-                        format!("a schema in :tool is plain data, got: {shown}"),
-                    ));
+                    let message = format!("a schema in :tool is plain data, got: {}", reading.shown(wrong));
+                    return Err(invalid(wrong.span, message));
                 }
                 let place = if name == "input" { &mut tool.input } else { &mut tool.output };
                 *place = Some(json.into());
@@ -228,9 +225,7 @@ fn write_json<'f, 'a>(
         FormKind::Vector(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
+                out.push_str(if at > 0 { "," } else { "" });
                 write_json(reading, item, out)?;
             }
             out.push(']');
@@ -239,14 +234,11 @@ fn write_json<'f, 'a>(
             out.push('{');
             for (at, pair) in items.chunks_exact(2).enumerate() {
                 let [key, value] = pair else { continue };
-                if at > 0 {
-                    out.push(',');
+                if !matches!(key.kind, FormKind::Str(_) | FormKind::Keyword(_)) {
+                    return Err(key);
                 }
-                match &key.kind {
-                    FormKind::Str(text) => write_text(text, out),
-                    FormKind::Keyword(name) => write_text(reading.names.text(*name), out),
-                    _ => return Err(key),
-                }
+                out.push_str(if at > 0 { "," } else { "" });
+                write_json(reading, key, out)?;
                 out.push(':');
                 write_json(reading, value, out)?;
             }
@@ -272,13 +264,13 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-fn provider(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Box<str>, Failed> {
+fn provider(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Fallible<Box<str>> {
     match form.kind {
         FormKind::Str(text) => Ok(text.into()),
         _ => {
             let message = format!("prelude :provider-ref must be a string, got: {}", reading.shown(form));
             Err(error(Reason::InvalidMetadata, form.span, message)
-                .hint_boxed("Write {:provider-ref \"upstream:server/tool\"}."))
+                .hint("Write {:provider-ref \"upstream:server/tool\"}."))
         }
     }
 }

@@ -20,12 +20,11 @@ mod source;
 use crate::diagnostic::{Diagnostic, MAX_ERRORS};
 use crate::externals::{CompileOptions, Externals, Rejection};
 use crate::ir::tables::Tables;
-use crate::namespace::CallArity;
-use crate::namespace::ExportEffects;
+use crate::namespace::{CallArity, ExportEffects};
 use crate::pipeline::{Pass, assemble, refuse, within_budget};
 use crate::{names, reader, resolve};
 pub use assertions::{Assertion, Expectation, PreludeTest, tests_in};
-use declare::{Declarations, Declared, DeclaredBody, parameters};
+use declare::{Declarations, Declared, DeclaredBody};
 pub use metadata::{ExportEffect, ToolMetadata, Visibility};
 use ptc_vm::bytecode::instruction::Instruction;
 use ptc_vm::bytecode::{Program, ProtoIndex};
@@ -147,13 +146,13 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     let externals = Externals::default();
     let (mut errors, mut more) = (Vec::new(), 0);
     let mut compiled: Vec<(&Declared<'_>, CompiledDefinition)> = Vec::with_capacity(definitions.len());
-    for (number, namespace) in namespaces.iter().enumerate() {
+    for (number, (namespace, _)) in namespaces.iter().enumerate() {
         let own = || definitions.iter().filter(|declared| declared.namespace == number);
         let defined: Vec<_> = own().map(|declared| declared.name).collect();
         let mut resolver = Resolver::new(arena, meter, source, &mut names, &externals, &[], &[]);
         resolver.define_in(arena.alloc_str(&namespace.name), &defined);
         for declared in own() {
-            if let Some(arity) = declared.arity() {
+            if let Some(arity) = declared.arity {
                 resolver.globals.set_arity(declared.name, arity);
             }
         }
@@ -173,7 +172,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     }
     for error in errors.iter_mut().filter(|error| error.reason == Reason::InvalidForm) {
         let name = error.message.strip_prefix("unknown namespace ").and_then(|name| name.strip_suffix('/'));
-        if namespaces.iter().any(|namespace| Some(&*namespace.name) == name) {
+        if namespaces.iter().any(|(namespace, _)| Some(&*namespace.name) == name) {
             error.hints = vec![ptc_vm::BoundedText::new(
                 "Definitions see the names of their own namespace alone: put both into one, or write what they share in each.",
             )];
@@ -189,11 +188,9 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     more += errors.len().saturating_sub(MAX_ERRORS);
     refuse(Vec::new(), errors, more)?;
     // Declarations of one namespace are adjacent, so this is the order of the text.
-    let definitions = reach::complete(meter, &namespaces, compiled, |form| source::on_one_line(source, form));
-    let namespaces = namespaces
-        .into_iter()
-        .map(|declared| PreludeNamespace { name: declared.name, doc: declared.doc, span: declared.span })
-        .collect();
+    let definitions =
+        reach::complete(meter, &namespaces, &compiled, |form| source::on_one_line(source, form));
+    let namespaces = namespaces.into_iter().map(|(namespace, _)| namespace).collect();
     Ok(CompiledPrelude { namespaces, definitions, warnings })
 }
 
@@ -201,7 +198,6 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
 struct CompiledDefinition {
     program: Arc<Program>,
     body: DefinitionBody,
-    parameters: Vec<Box<str>>,
     /// References of its own text.
     backing: Backing,
 }
@@ -222,20 +218,13 @@ fn code_of<'a>(
     let operations = std::mem::take(&mut resolver.operations);
     let servers = std::mem::take(&mut resolver.servers);
     let program = assemble(meter, resolver.source, main, tables, options.last_uses, buffers)?;
-    let body = match declared.body {
-        DeclaredBody::Function(_) => match function_of(&program) {
-            Some(function) => DefinitionBody::Function(function),
-            // Compilation has failed, and the error is recorded.
-            None => DefinitionBody::Constant,
-        },
-        DeclaredBody::Constant(_) => DefinitionBody::Constant,
-    };
-    let parameters = match declared.body {
-        DeclaredBody::Function(parts) => parameters(resolver.names, parts),
-        DeclaredBody::Constant(_) => Vec::new(),
+    let body = match (declared.body, function_of(&program)) {
+        (DeclaredBody::Function(_), Some(function)) => DefinitionBody::Function(function),
+        // Compilation of a function without one has failed, and the error is recorded.
+        _ => DefinitionBody::Constant,
     };
     let backing = Backing::from_operations(operations, servers.dynamic);
-    Ok(CompiledDefinition { program, body, parameters, backing })
+    Ok(CompiledDefinition { program, body, backing })
 }
 
 /// The function that the main function makes.

@@ -14,10 +14,9 @@ use std::collections::{BTreeSet, HashMap};
 
 /// References of a definition's text outside of the prelude.
 pub(super) struct Backing {
-    /// Operations, sorted, without repetition.
-    operations: Vec<Box<str>>,
-    /// Literal calls, with repetition.
-    upstream_calls: Vec<Box<str>>,
+    operations: BTreeSet<Box<str>>,
+    /// The operation of the only literal call.
+    only_call: Option<Box<str>>,
     is_dynamic: bool,
 }
 
@@ -28,17 +27,9 @@ impl Backing {
             Operation::Tool(name) => format!("tool:{name}").into(),
         };
         let is_call = |operation: &&Operation<'_>| matches!(operation, Operation::Upstream { .. });
-        let upstream_calls = operations.iter().filter(is_call).map(text).collect();
-        let operations: BTreeSet<Box<str>> = operations.iter().map(text).collect();
-        Backing { operations: operations.into_iter().collect(), upstream_calls, is_dynamic }
-    }
-
-    /// The operation of the only literal call.
-    fn only_call(&self) -> Option<Box<str>> {
-        match self.upstream_calls.as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
-        }
+        let mut calls = operations.iter().filter(is_call).map(text);
+        let only_call = calls.next().filter(|_| calls.next().is_none());
+        Backing { operations: operations.iter().map(text).collect(), only_call, is_dynamic }
     }
 }
 
@@ -46,73 +37,55 @@ impl Backing {
 pub(super) fn complete(
     meter: &Meter<'_>,
     namespaces: &[DeclaredNamespace],
-    coded: Vec<(&Declared<'_>, CompiledDefinition)>,
+    coded: &[(&Declared<'_>, CompiledDefinition)],
     on_one_line: impl Fn(Span) -> Box<str>,
 ) -> Vec<PreludeDefinition> {
-    let numbers: HashMap<(usize, &str), usize> = coded
-        .iter()
-        .enumerate()
-        .map(|(number, (declared, _))| ((declared.namespace, declared.text), number))
-        .collect();
-    let refers_to: Vec<Vec<usize>> = coded
-        .iter()
-        .enumerate()
-        .map(|(number, (declared, coded))| {
-            let named = globals(&coded.program).filter_map(|name| numbers.get(&(declared.namespace, name)));
+    let numbered = || coded.iter().enumerate();
+    let numbers: HashMap<(usize, &str), usize> =
+        numbered().map(|(number, (declared, _))| ((declared.namespace, declared.text), number)).collect();
+    let refers_to: Vec<Vec<usize>> = numbered()
+        .map(|(number, (declared, code))| {
+            let named = globals(&code.program).filter_map(|name| numbers.get(&(declared.namespace, name)));
             let named: BTreeSet<usize> = named.copied().filter(|other| *other != number).collect();
             named.into_iter().collect()
         })
         .collect();
-    let reaches: Vec<Vec<usize>> = (0..coded.len()).map(|number| reach(meter, &refers_to, number)).collect();
-    let own: Vec<ExportEffects> = coded.iter().map(|(_, coded)| effects_of(&coded.program)).collect();
-    let effects: Vec<ExportEffects> = reaches
-        .iter()
-        .map(|reached| reached.iter().fold(ExportEffects::default(), |all, number| all.union(own[*number])))
-        .collect();
-    let backings: Vec<(Vec<Box<str>>, bool)> = reaches
-        .iter()
-        .map(|reached| {
-            let mut all = BTreeSet::new();
-            for &number in reached {
-                all.extend(coded[number].1.backing.operations.iter().cloned());
-                all.extend(coded[number].0.metadata.requires.iter().cloned());
-            }
-            let is_dynamic = reached.iter().any(|&number| coded[number].1.backing.is_dynamic);
-            (all.into_iter().collect(), is_dynamic)
-        })
-        .collect();
-    let parts = coded.into_iter().zip(refers_to).zip(reaches).zip(backings).zip(effects);
-    parts
-        .map(|(((((declared, coded), refers_to), reaches), (requires, is_dynamic)), effects)| {
-            let metadata = &declared.metadata;
-            let provider = metadata.provider.clone().or_else(|| coded.backing.only_call());
-            let effect = metadata.effect.unwrap_or(match provider.is_some() || !requires.is_empty() {
-                true => ExportEffect::Read,
-                false => ExportEffect::Unknown,
-            });
-            PreludeDefinition {
-                namespace: declared.namespace,
-                name: declared.text.into(),
-                doc: declared.doc.map(Into::into),
-                span: declared.span,
-                is_private: declared.is_private,
-                body: coded.body,
-                program: coded.program,
-                arity: declared.arity(),
-                parameters: coded.parameters,
-                visibility: metadata.visibility.unwrap_or(namespaces[declared.namespace].visibility),
-                effect,
-                effects,
-                provider,
-                tool: metadata.tool.clone(),
-                requires,
-                is_dynamic,
-                refers_to,
-                reaches,
-                source: on_one_line(declared.span),
-            }
-        })
-        .collect()
+    let own: Vec<ExportEffects> = coded.iter().map(|(_, code)| effects_of(&code.program)).collect();
+    let definition = |(number, (declared, code)): (usize, &(&Declared<'_>, CompiledDefinition))| {
+        let reaches = reach(meter, &refers_to, number);
+        let reached = || reaches.iter().map(|&number| &coded[number]);
+        let requires = reached()
+            .flat_map(|(declared, code)| code.backing.operations.iter().chain(&declared.metadata.requires));
+        let requires: BTreeSet<Box<str>> = requires.cloned().collect();
+        let metadata = &declared.metadata;
+        let provider = metadata.provider.clone().or_else(|| code.backing.only_call.clone());
+        let effect = metadata.effect.unwrap_or(match provider.is_some() || !requires.is_empty() {
+            true => ExportEffect::Read,
+            false => ExportEffect::Unknown,
+        });
+        PreludeDefinition {
+            namespace: declared.namespace,
+            name: declared.text.into(),
+            doc: declared.doc.map(Into::into),
+            span: declared.span,
+            is_private: declared.is_private,
+            body: code.body,
+            program: code.program.clone(),
+            arity: declared.arity,
+            parameters: declared.parameters.clone(),
+            visibility: metadata.visibility.unwrap_or(namespaces[declared.namespace].1),
+            effect,
+            effects: reaches.iter().fold(ExportEffects::default(), |all, number| all.union(own[*number])),
+            provider,
+            tool: metadata.tool.clone(),
+            requires: requires.into_iter().collect(),
+            is_dynamic: reached().any(|(_, code)| code.backing.is_dynamic),
+            refers_to: refers_to[number].clone(),
+            reaches,
+            source: on_one_line(declared.span),
+        }
+    };
+    numbered().map(definition).collect()
 }
 
 /// Names of its own namespace to which a definition refers.

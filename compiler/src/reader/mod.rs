@@ -8,7 +8,7 @@ mod numbers;
 mod unreadable;
 
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
-use crate::form::{Form, FormKind, form_text};
+use crate::form::{Form, FormKind, Forms, form_text};
 use crate::lexer::Token;
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
@@ -70,7 +70,7 @@ pub(crate) fn read<'a>(
     source: &'a str,
     names: &mut Names<'a>,
     max_names: usize,
-) -> (&'a [Form<'a>], Findings) {
+) -> (Forms<'a>, Findings) {
     let mut reader = Reader {
         arena,
         meter,
@@ -141,8 +141,7 @@ impl<'a> Reader<'a, '_> {
         let _ = self.meter.text(self.source.len());
         let mut lexer = Token::lexer(self.source);
         while let Some(token) = lexer.next() {
-            let range = lexer.span();
-            let span = Span::new(range.start as u32, range.end as u32);
+            let span = place(&lexer);
             if self.meter.step().is_err() {
                 return;
             }
@@ -172,11 +171,48 @@ impl<'a> Reader<'a, '_> {
     fn quote(&mut self, token: Token, span: Span, lexer: &mut Lexer<'a, Token>) -> Result<(), ReadError> {
         let mut ahead = lexer.clone();
         let next = ahead.next();
-        let range = ahead.span();
-        let next_span = Span::new(range.start as u32, range.end as u32);
-        self.quoted(token, span, next, next_span)?;
+        let next_span = place(&ahead);
+        let is_symbol = next == Some(Ok(Token::Symbol));
+        let text = self.text(next_span);
+        if !is_symbol || next_span.start != span.end || matches!(text, "nil" | "true" | "false") {
+            let is_collection = matches!(
+                next,
+                Some(Ok(Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet))
+            );
+            return Err(match token {
+                Token::VarQuote => {
+                    parse_error(Recovery::Doubt, span, "#' needs the name of a var, as in #'total")
+                        .hint("Write the name alone: functions are values.")
+                }
+                _ if is_collection => {
+                    let message =
+                        "quoted collections are not supported; only quoted symbols like 'github are allowed";
+                    let hint = match self.is_after(span, &["require", "use", "import"]) {
+                        true => {
+                            "Remove the whole form: everything is loaded. Use names such as str/join directly."
+                        }
+                        false => "Write a vector `[a b]` or `(list a b)` instead of a quoted list.",
+                    };
+                    parse_error(Recovery::Doubt, span, message).hint(hint)
+                }
+                _ => parse_error(
+                    Recovery::Doubt,
+                    span,
+                    "a quote must stand before a symbol, as in 'server/tool",
+                )
+                .hint("Text stands in double quotes: \"…\"."),
+            });
+        }
+        if text.ends_with('\'') {
+            let whole = span.to(next_span);
+            let words = text.trim_end_matches('\'');
+            return Err(parse_error(Recovery::Doubt, whole, "text in single quotes is not supported")
+                .hint(format!("Write it in double quotes: \"{words}\".")));
+        }
+        let name = self.intern(next_span, text)?;
         *lexer = ahead;
-        Ok(())
+        let kind = if token == Token::VarQuote { FormKind::VarQuote(name) } else { FormKind::Quote(name) };
+        self.push(span.to(next_span), kind)
     }
 
     /// Records an error; true if reading must end.
@@ -230,37 +266,34 @@ impl<'a> Reader<'a, '_> {
             }
             Token::Symbol => self.symbol(span, text),
             Token::UnclosedStr => Err(self.unclosed_string(span)),
-            Token::Discard => Err(parse_error(
-                Recovery::Doubt,
-                span,
-                "reader discard syntax (#_) is not supported. Use ; for comments",
-            )
-            .hint("Delete the form behind #_, or write (comment …) around it.")),
-            Token::Deref => Err(parse_error(
-                Recovery::Sound,
-                span,
-                "deref syntax (@var) is not supported. Atoms and refs are not available",
-            )
-            .hint(
-                "Use the name without @; carry changing values through (reduce f init coll) or loop/recur.",
-            )),
+            Token::Discard => {
+                let message = "reader discard syntax (#_) is not supported. Use ; for comments";
+                Err(parse_error(Recovery::Doubt, span, message)
+                    .hint("Delete the form behind #_, or write (comment …) around it."))
+            }
+            Token::Deref => {
+                let message = "deref syntax (@var) is not supported. Atoms and refs are not available";
+                Err(parse_error(Recovery::Sound, span, message).hint(
+                    "Use the name without @; carry changing values through (reduce f init coll) or loop/recur.",
+                ))
+            }
             Token::SyntaxQuote if self.is_fence(span) => {
                 Err(parse_error(Recovery::Doubt, span, "a fence of Markdown (```) is no part of a program")
                     .hint("Delete the lines with ```: the program is the text between them."))
             }
-            Token::SyntaxQuote => Err(parse_error(
-                Recovery::Doubt,
-                span,
-                "syntax quote (`) is not supported. There are no macros",
-            )
-            .hint("Write a function with `defn`; text is put together with (str a b).")),
+            Token::SyntaxQuote => {
+                let message = "syntax quote (`) is not supported. There are no macros";
+                Err(parse_error(Recovery::Doubt, span, message)
+                    .hint("Write a function with `defn`; text is put together with (str a b)."))
+            }
             Token::Unquote => {
                 Err(parse_error(Recovery::Doubt, span, "unquote (~) is not supported. There are no macros")
                     .hint("Write a function with `defn`."))
             }
             Token::Metadata => Err(parse_error(Recovery::Doubt, span, "metadata (^) is not supported")
                 .hint("Delete it: types are not declared, documentation is (defn f \"text\" [x] …).")),
-            Token::Quote | Token::VarQuote => self.quoted(token, span, None, span),
+            // Read with the form after it.
+            Token::Quote | Token::VarQuote => Ok(()),
         }
     }
 
@@ -297,56 +330,6 @@ impl<'a> Reader<'a, '_> {
         self.push(span, kind)
     }
 
-    #[cold]
-    fn quoted(
-        &mut self,
-        token: Token,
-        span: Span,
-        next: Option<Result<Token, ()>>,
-        next_span: Span,
-    ) -> Result<(), ReadError> {
-        let is_symbol = next == Some(Ok(Token::Symbol));
-        let text = self.text(next_span);
-        if !is_symbol || next_span.start != span.end || matches!(text, "nil" | "true" | "false") {
-            let is_collection = matches!(
-                next,
-                Some(Ok(Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet))
-            );
-            return Err(match token {
-                Token::VarQuote => {
-                    parse_error(Recovery::Doubt, span, "#' needs the name of a var, as in #'total")
-                        .hint("Write the name alone: functions are values.")
-                }
-                _ if is_collection => parse_error(
-                    Recovery::Doubt,
-                    span,
-                    "quoted collections are not supported; only quoted symbols like 'github are allowed",
-                )
-                .hint(match self.is_after(span, &["require", "use", "import"]) {
-                    true => {
-                        "Remove the whole form: everything is loaded. Use names such as str/join directly."
-                    }
-                    false => "Write a vector `[a b]` or `(list a b)` instead of a quoted list.",
-                }),
-                _ => parse_error(
-                    Recovery::Doubt,
-                    span,
-                    "a quote must stand before a symbol, as in 'server/tool",
-                )
-                .hint("Text stands in double quotes: \"…\"."),
-            });
-        }
-        if text.ends_with('\'') {
-            let whole = span.to(next_span);
-            let words = text.trim_end_matches('\'');
-            return Err(parse_error(Recovery::Doubt, whole, "text in single quotes is not supported")
-                .hint(format!("Write it in double quotes: \"{words}\".")));
-        }
-        let name = self.intern(next_span, text)?;
-        let kind = if token == Token::VarQuote { FormKind::VarQuote(name) } else { FormKind::Quote(name) };
-        self.push(span.to(next_span), kind)
-    }
-
     fn close(&mut self, token: Token, span: Span) -> Result<(), ReadError> {
         let Some(open) = self.open.last() else {
             if self.findings.warnings.len() < MAX_WARNINGS {
@@ -358,11 +341,7 @@ impl<'a> Reader<'a, '_> {
             }
             return Ok(());
         };
-        let expected = match open.token {
-            Token::OpenVector => Token::CloseVector,
-            Token::OpenMap | Token::OpenSet => Token::CloseMap,
-            _ => Token::CloseList,
-        };
+        let (expected, closer) = closer(open.token);
         if expected != token {
             let (line, column) = self.lines.position(open.span.start);
             let message = format!(
@@ -370,17 +349,15 @@ impl<'a> Reader<'a, '_> {
                 self.text(open.span),
                 self.text(span)
             );
-            let expected = closer(open.token);
-            return Err(parse_error(Recovery::End, span, message).hint(format!(
-                "Put '{expected}' before this '{got}', or delete the '{got}'.",
-                got = self.text(span)
-            )));
+            let got = self.text(span);
+            return Err(parse_error(Recovery::End, span, message)
+                .hint(format!("Put '{closer}' before this '{got}', or delete the '{got}'.")));
         }
         let whole = open.span.to(span);
         let (start, opened) = (open.start, open.token);
         self.open.pop();
         let size = size_of::<Form<'a>>() * (self.items.len() - start);
-        let items: &'a [Form<'a>] = match self.meter.reserve(size) {
+        let items: Forms<'a> = match self.meter.reserve(size) {
             Ok(()) => self.arena.alloc_slice_copy(&self.items[start..]),
             Err(_) => &[],
         };
@@ -394,14 +371,13 @@ impl<'a> Reader<'a, '_> {
                     items.iter().step_by(2).rev().find(|form| form.keyword().is_some()).or(items.last());
                 let text = key.map_or("", |key| form_text(self.source, key.span));
                 self.push(whole, FormKind::Map(&items[..items.len() - 1]))?;
-                return Err(parse_error(Recovery::Sound, whole, message).hint(
-                    match key.map(|key| key.kind) {
-                        Some(FormKind::List(_)) => {
-                            format!("Braces are maps: several expressions stand in (do {text} …).")
-                        }
-                        _ => format!("Every key needs a value: look at {text}; a set is written #{{a b}}."),
-                    },
-                ));
+                let hint = match key.map(|key| key.kind) {
+                    Some(FormKind::List(_)) => {
+                        format!("Braces are maps: several expressions stand in (do {text} …).")
+                    }
+                    _ => format!("Every key needs a value: look at {text}; a set is written #{{a b}}."),
+                };
+                return Err(parse_error(Recovery::Sound, whole, message).hint(hint));
             }
             Token::OpenMap => FormKind::Map(items),
             Token::OpenShortFn => FormKind::ShortFn(items),
@@ -434,7 +410,7 @@ impl<'a> Reader<'a, '_> {
         let bracket = self.text(last.span);
         let message = format!("unbalanced parentheses: {} unclosed '{bracket}'", unclosed.len());
         let closers: String =
-            unclosed.iter().rev().take(MAX_NESTING).map(|open| closer(open.token)).collect();
+            unclosed.iter().rev().take(MAX_NESTING).map(|open| closer(open.token).1).collect();
         let hint = match self.suspect.map(|(next, _)| self.lines.position(next.start)) {
             Some((line, _)) => format!("Add {closers} before the form that begins on line {line}."),
             None => format!("Add {closers} at the end, or where the form that begins here ends."),
@@ -550,11 +526,17 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
+/// Where the last token is.
+fn place(lexer: &Lexer<'_, Token>) -> Span {
+    let range = lexer.span();
+    Span::new(range.start as u32, range.end as u32)
+}
+
 /// The matching closing bracket.
-fn closer(open: Token) -> char {
+fn closer(open: Token) -> (Token, char) {
     match open {
-        Token::OpenVector => ']',
-        Token::OpenMap | Token::OpenSet => '}',
-        _ => ')',
+        Token::OpenVector => (Token::CloseVector, ']'),
+        Token::OpenMap | Token::OpenSet => (Token::CloseMap, '}'),
+        _ => (Token::CloseList, ')'),
     }
 }

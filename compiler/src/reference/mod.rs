@@ -64,15 +64,6 @@ pub struct Entry {
     pub examples: Vec<Example>,
 }
 
-/// A name that is neither a builtin nor a special form.
-struct Other {
-    namespace: &'static str,
-    name: &'static str,
-    kind: EntryKind,
-    signature: &'static str,
-    doc: &'static str,
-}
-
 /// Every documented name, in the order of namespaces and then names.
 pub fn entries() -> &'static [Entry] {
     &ENTRIES
@@ -83,9 +74,9 @@ pub fn entries() -> &'static [Entry] {
 /// first.
 pub fn find(reference: &str) -> Vec<&'static Entry> {
     let reference = reference.strip_prefix("java.time.").unwrap_or(reference);
-    let rows = |name: &str| BY_NAME.get(name).map_or(&[][..], Vec::as_slice);
-    let by_name =
-        |name: &str| -> Vec<&'static Entry> { rows(name).iter().map(|&row| &ENTRIES[row]).collect() };
+    let by_name = |name: &str| -> Vec<&'static Entry> {
+        BY_NAME.get(name).into_iter().flatten().map(|&row| &ENTRIES[row]).collect()
+    };
     let whole = by_name(reference);
     if !whole.is_empty() {
         return whole;
@@ -150,8 +141,8 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         let kind = EntryKind::SpecialForm;
         add("clojure.core", special.name(), kind, special.usage(), special.doc());
     }
-    for other in others::OTHERS {
-        add(other.namespace, other.name, other.kind, other.signature, other.doc);
+    for &(namespace, name, kind, signature, doc) in others::OTHERS {
+        add(namespace, name, kind, signature, doc);
     }
     all.sort_by_key(|entry| (entry.namespace, entry.name));
     all

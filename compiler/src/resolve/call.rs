@@ -2,9 +2,9 @@
 
 use super::symbol::{Meaning, is_placeholder};
 use super::{Resolved, Resolver, foreign_names};
-use crate::diagnostic::{Diagnostic, Failed, HintBoxed, Severity, error};
-use crate::form::{Form, FormKind};
-use crate::ir::{Callee, Function, Kind, Literal, Ref};
+use crate::diagnostic::{Diagnostic, Done, Hint, Severity, error};
+use crate::form::{Form, FormKind, Forms};
+use crate::ir::{Callee, Function, Kind, Literal, Refs};
 use crate::names::{Name, split_qualified};
 use crate::namespace::CallArity;
 use ptc_vm::builtins::Implementation;
@@ -25,12 +25,7 @@ const OTHER_ARGUMENTS: &[(&str, &str)] = &[
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn call(
-        &mut self,
-        form: &'a Form<'a>,
-        head: &'a Form<'a>,
-        rest: &'a [Form<'a>],
-    ) -> Resolved<'a> {
+    pub(crate) fn call(&mut self, form: &'a Form<'a>, head: &'a Form<'a>, rest: Forms<'a>) -> Resolved<'a> {
         match head.kind {
             FormKind::Symbol(name) => self.call_symbol(form, name, head.span, rest),
             FormKind::Keyword(name) => self.call_keyword(form, name, rest),
@@ -45,13 +40,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    fn call_symbol(
-        &mut self,
-        form: &'a Form<'a>,
-        name: Name,
-        head: Span,
-        rest: &'a [Form<'a>],
-    ) -> Resolved<'a> {
+    fn call_symbol(&mut self, form: &'a Form<'a>, name: Name, head: Span, rest: Forms<'a>) -> Resolved<'a> {
         let span = form.span;
         match self.meaning(name, head)? {
             Meaning::Global(global) if self.globals.is_constant(name) => {
@@ -60,7 +49,7 @@ impl<'a> Resolver<'a, '_> {
                     return Ok(self.expr(span, Kind::Global(global)));
                 }
                 let message = format!("{text} is a constant and takes no arguments");
-                Err(error(Reason::ArityMismatch, span, message).hint_boxed(format!("Write {text} alone.")))
+                Err(error(Reason::ArityMismatch, span, message).hint(format!("Write {text} alone.")))
             }
             Meaning::Global(global) => {
                 let text = self.names.text(name);
@@ -85,27 +74,25 @@ impl<'a> Resolver<'a, '_> {
                 }
                 Ok(self.nil(span))
             }
-            Meaning::Local(variable) => {
-                let callee = self.variable(head, variable);
-                let arguments = self.all(rest);
-                self.make_call(span, Callee::Value(callee), arguments)
-            }
-            Meaning::Nil | Meaning::Float(_) | Meaning::Data => {
-                let callee = self.symbol(name, head)?;
+            meaning @ (Meaning::Local(_) | Meaning::Nil | Meaning::Float(_) | Meaning::Data) => {
+                let callee = match meaning {
+                    Meaning::Local(variable) => self.variable(head, variable),
+                    _ => self.symbol(name, head)?,
+                };
                 let arguments = self.all(rest);
                 self.make_call(span, Callee::Value(callee), arguments)
             }
         }
     }
 
-    fn call_builtin(&mut self, span: Span, builtin: BuiltinId, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    fn call_builtin(&mut self, span: Span, builtin: BuiltinId, rest: Forms<'a>) -> Resolved<'a> {
         let info = builtin.info();
         let rest = self.quote_reference(builtin, rest);
         if let Some(usage) = info.form
             && rest.len() < usize::from(info.arity.min)
         {
             return Err(error(Reason::InvalidArity, span, format!("expected {usage}"))
-                .hint_boxed(format!("{}: {}", info.usage, info.doc)));
+                .hint(format!("{}: {}", info.usage, info.doc)));
         }
         if !info.arity.accepts(rest.len()) {
             let message = format!("arity error: {}", info.arity.message(info.name, info.usage, rest.len()));
@@ -142,7 +129,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(doc map)` means `(doc 'map)`: forms that look up names take a bare name that is not a variable of the
     /// program as a quoted symbol.
-    fn quote_reference(&self, builtin: BuiltinId, rest: &'a [Form<'a>]) -> &'a [Form<'a>] {
+    fn quote_reference(&self, builtin: BuiltinId, rest: Forms<'a>) -> Forms<'a> {
         let Implementation::Host(function) = builtin.info().implementation else { return rest };
         let [first, others @ ..] = rest else { return rest };
         let Some(name) = first.symbol().filter(|_| function.takes_reference()) else { return rest };
@@ -183,7 +170,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Reports a call that will fail: as an error if it certainly runs, else as a warning.
-    fn report_call(&mut self, diagnostic: Diagnostic) -> Result<(), Failed> {
+    fn report_call(&mut self, diagnostic: Diagnostic) -> Done {
         if self.certain && !self.may_have_ended {
             return Err(Box::new(diagnostic));
         }
@@ -193,7 +180,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// The same for an export of a namespace; the message names its documented parameters.
     #[cold]
-    fn check_export(&mut self, arity: CallArity, text: &str, span: Span, got: usize) -> Result<(), Failed> {
+    fn check_export(&mut self, arity: CallArity, text: &str, span: Span, got: usize) -> Done {
         if arity.accepts(got) {
             return Ok(());
         }
@@ -212,7 +199,7 @@ impl<'a> Resolver<'a, '_> {
         function: Option<&Function<'_>>,
         span: Span,
         got: usize,
-    ) -> Result<(), Failed> {
+    ) -> Done {
         if arity.accepts(got) {
             return Ok(());
         }
@@ -225,7 +212,7 @@ impl<'a> Resolver<'a, '_> {
         self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message).hint(hint))
     }
 
-    fn call_keyword(&mut self, form: &'a Form<'a>, name: Name, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    fn call_keyword(&mut self, form: &'a Form<'a>, name: Name, rest: Forms<'a>) -> Resolved<'a> {
         let span = form.span;
         let row = self.tables.keyword(span, name, self.names.text(name))?;
         match rest {
@@ -242,18 +229,12 @@ impl<'a> Resolver<'a, '_> {
             _ => {
                 let text = self.names.text(name);
                 let message = format!("keyword :{text} expects 1 or 2 argument(s), got {}", rest.len());
-                Err(error(Reason::InvalidKeywordCall, span, message)
-                    .hint_boxed(format!("Write (:{text} map).")))
+                Err(error(Reason::InvalidKeywordCall, span, message).hint(format!("Write (:{text} map).")))
             }
         }
     }
 
-    pub(crate) fn make_call(
-        &mut self,
-        span: Span,
-        callee: Callee<'a>,
-        arguments: &'a [Ref<'a>],
-    ) -> Resolved<'a> {
+    pub(crate) fn make_call(&mut self, span: Span, callee: Callee<'a>, arguments: Refs<'a>) -> Resolved<'a> {
         if arguments.len() <= MAX_WINDOW {
             return Ok(self.expr(span, Kind::Call(callee, arguments)));
         }

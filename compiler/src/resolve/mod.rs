@@ -14,13 +14,13 @@ mod truth;
 mod unknown;
 
 use crate::diagnostic::{
-    Diagnostic, Failed, HintBoxed, MAX_ERRORS, MAX_WARNINGS, error, invalid_form, too_many_locals,
+    Diagnostic, Fallible, Hint, MAX_ERRORS, MAX_WARNINGS, error, invalid_form, too_many_locals,
 };
 use crate::externals::{Externals, ServersUsed};
 use crate::form::duplicate::find_duplicate;
-use crate::form::{Form, FormKind, form_text};
+use crate::form::{Form, FormKind, Forms, form_text};
 use crate::ir::tables::Tables;
-use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
+use crate::ir::{Arity, Binding, Expr, Function, Kind, Literal, Ref, Refs, Use};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names};
 use crate::resolve::syntax::host::Operation;
@@ -35,7 +35,10 @@ pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
 
 /// The result of resolving a form.
-pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
+pub(crate) type Resolved<'a> = Fallible<Ref<'a>>;
+
+/// Names and values that a `let` binds.
+pub(crate) type Bindings<'a> = List<'a, Binding<'a>>;
 
 /// Deepest nesting of forms, including those that threading inserts. The reader allows 64.
 const MAX_DEPTH: usize = 160;
@@ -60,8 +63,8 @@ pub(crate) struct Resolver<'a, 'x> {
     /// Number of errors that are not listed.
     more_errors: usize,
     pub(crate) warnings: Vec<Diagnostic>,
-    /// Unbound names in order of appearance, with their hints.
-    pub(crate) unbound: Vec<suggest::Unbound>,
+    /// Unbound names in order of appearance, each with its error.
+    pub(crate) unbound: Vec<(Name, Diagnostic)>,
     /// Number of unbound names that are not listed.
     more_unbound: usize,
     /// By the number of a name: it is unbound and counted.
@@ -122,7 +125,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     /// Resolves the whole program into a function without parameters.
-    pub(crate) fn program(&mut self, forms: &'a [Form<'a>]) -> &'a Function<'a> {
+    pub(crate) fn program(&mut self, forms: Forms<'a>) -> &'a Function<'a> {
         let span = match forms {
             [first, .., last] => first.span.to(last.span),
             [only] => only.span,
@@ -134,20 +137,10 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// A function without parameters.
     pub(crate) fn main(&mut self, span: Span, body: Ref<'a>) -> &'a Function<'a> {
-        let arity = Arity {
-            span,
-            fixed: 0,
-            variadic: false,
-            parameters: "",
-            body,
-            has_recur: false,
-            unread: Cell::new(Slots::EMPTY),
-        };
-        self.arena.alloc(Function {
-            name: "main",
-            arities: self.arena.alloc_slice_fill_iter([arity]),
-            captures: 0,
-        })
+        let unread = Cell::default();
+        let arity = Arity { span, fixed: 0, variadic: false, parameters: "", body, has_recur: false, unread };
+        let arities = self.arena.alloc_slice_fill_iter([arity]);
+        self.arena.alloc(Function { name: "main", arities, captures: 0 })
     }
 
     /// All errors, and the number of those not listed. Unbound names come after malformed forms, which may have
@@ -155,7 +148,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     pub(crate) fn finish_errors(&mut self) -> (Vec<Diagnostic>, usize) {
         self.errors.sort_by_key(|error| error.span.start);
         let mut errors = std::mem::take(&mut self.errors);
-        errors.extend(self.take_unbound());
+        errors.extend(self.unbound.drain(..).map(|(_, error)| error));
         let more = self.more_errors + self.more_unbound + errors.len().saturating_sub(MAX_ERRORS);
         errors.truncate(MAX_ERRORS);
         (errors, more)
@@ -214,8 +207,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     /// Ends the innermost function. Gives its captures, as seen from the function around it.
-    pub(crate) fn close_function(&mut self, span: Span) -> &'a [Ref<'a>] {
-        let (arena, mut captured): (_, &'a [Ref<'a>]) = (self.arena, &[]);
+    pub(crate) fn close_function(&mut self, span: Span) -> Refs<'a> {
+        let (arena, mut captured): (_, Refs<'a>) = (self.arena, &[]);
         self.scopes.close(|captures| {
             let read = |&variable| -> Ref<'a> { arena.alloc(Expr { span, kind: kind_of(variable) }) };
             captured = arena.alloc_slice_fill_iter(captures.iter().map(read));
@@ -223,7 +216,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         captured
     }
 
-    pub(crate) fn new_slot(&mut self, span: Span) -> Result<u8, Failed> {
+    pub(crate) fn new_slot(&mut self, span: Span) -> Fallible<u8> {
         self.function().slot().ok_or_else(|| too_many_locals(span))
     }
 
@@ -315,7 +308,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.in_branch(|this| this.resolve(form, tail))
     }
 
-    pub(crate) fn branch_body(&mut self, forms: &'a [Form<'a>], span: Span, tail: bool) -> Ref<'a> {
+    pub(crate) fn branch_body(&mut self, forms: Forms<'a>, span: Span, tail: bool) -> Ref<'a> {
         self.in_branch(|this| this.body(forms, span, tail))
     }
 
@@ -328,12 +321,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
         self.depth += 1;
         let resolved = if self.depth > MAX_DEPTH {
-            Err(error(
-                Reason::ParseError,
-                form.span,
-                "nesting depth exceeds limit after threading is expanded",
-            )
-            .hint_boxed("Bind intermediate values with `let`."))
+            let message = "nesting depth exceeds limit after threading is expanded";
+            Err(error(Reason::ParseError, form.span, message).hint("Bind intermediate values with `let`."))
         } else {
             self.dispatch(form, tail)
         };
@@ -385,13 +374,13 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Err(PatternError::Pattern(detail)) => {
                 let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
                 Err(invalid_form(span, format_args!("invalid regex literal #\"{pattern}\": {detail}"))
-                    .hint_boxed(pattern_hint(detail)))
+                    .hint(pattern_hint(detail)))
             }
         }
     }
 
     /// The literal of a form that [`is_plain_constant`].
-    fn plain_literal(&mut self, form: &Form<'a>) -> Result<Literal, Failed> {
+    fn plain_literal(&mut self, form: &Form<'a>) -> Fallible<Literal> {
         Ok(match form.kind {
             FormKind::Bool(value) => Literal::Bool(value),
             FormKind::Int(value) => Literal::Int(value),
@@ -444,26 +433,18 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     /// A collection of forms that are [`is_plain_constant`].
-    fn constant_collection(&mut self, form: &Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
+    fn constant_collection(&mut self, form: &Form<'a>, items: Forms<'a>) -> Resolved<'a> {
         self.meter.work(items.len())?;
         let mut rows = Vec::with_capacity(items.len());
         for item in items {
-            rows.push(match item.kind {
-                FormKind::Keyword(name) => match self.tables.known_keyword(name) {
-                    Some(row) => row,
-                    None => self.tables.keyword(item.span, name, self.names.text(name))?,
-                },
-                FormKind::Int(value) => self.tables.constant(item.span, Const::Int(value))?,
-                FormKind::Str(text) => self.tables.constant(item.span, Const::Str(text.into()))?,
-                FormKind::Bool(value) => self.tables.constant(item.span, Const::Bool(value))?,
-                _ => self.tables.constant(item.span, Const::Nil)?,
-            });
+            let literal = self.plain_literal(item)?;
+            rows.push(self.tables.literal(item.span, literal)?);
         }
         self.constant(form.span, collection_of(form, rows))
     }
 
     /// Resolves forms that are all evaluated for their value, none in tail position.
-    pub(crate) fn all(&mut self, forms: &'a [Form<'a>]) -> &'a [Ref<'a>] {
+    pub(crate) fn all(&mut self, forms: Forms<'a>) -> Refs<'a> {
         let mut resolved = self.list(forms.len());
         if resolved.capacity() < forms.len() {
             return &[];
@@ -475,7 +456,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     /// An implicit `do`.
-    pub(crate) fn body(&mut self, forms: &'a [Form<'a>], span: Span, tail: bool) -> Ref<'a> {
+    pub(crate) fn body(&mut self, forms: Forms<'a>, span: Span, tail: bool) -> Ref<'a> {
         match forms {
             [] => self.nil(span),
             [only] => self.resolve(only, tail),
@@ -494,10 +475,10 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     /// A special form or a call.
-    fn expression(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    fn expression(&mut self, form: &'a Form<'a>, items: Forms<'a>, tail: bool) -> Resolved<'a> {
         let Some((head, rest)) = items.split_first() else {
             return Err(invalid_form(form.span, "Empty list is not a valid expression")
-                .hint_boxed("Write [] for an empty collection."));
+                .hint("Write [] for an empty collection."));
         };
         if let FormKind::Symbol(name) = head.kind
             && let Some(special) = self.special(name)

@@ -3,7 +3,7 @@
 
 use super::Resolver;
 use crate::ir::effects::is_inert;
-use crate::ir::{Arithmetic, Comparison, Kind, Literal, Ref, Test, TestKind, as_test};
+use crate::ir::{Arithmetic, Comparison, Kind, Literal, Ref, Refs, Test, TestKind, as_test};
 use ptc_vm::Span;
 use ptc_vm::bytecode::Known;
 use ptc_vm::bytecode::instruction::Written;
@@ -11,7 +11,7 @@ use ptc_vm::bytecode::instruction::Written;
 impl<'a> Resolver<'a, '_> {
     /// The expression of an operator, if the builtin is one and has the right number of operands.
     #[inline(never)]
-    pub(crate) fn operator(&mut self, known: Known, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
+    pub(crate) fn operator(&mut self, known: Known, span: Span, operands: Refs<'a>) -> Option<Ref<'a>> {
         let kind = match (known, operands) {
             (Known::Add, [a, b]) if small(b).is_some() => Kind::AddSmall(a, small(b)?, Written::Plus),
             // Subtracting 0 from -0.0 is not the same as adding it.
@@ -26,18 +26,14 @@ impl<'a> Resolver<'a, '_> {
             (Known::Remainder, [_, _]) => Kind::Arithmetic(Arithmetic::Remainder, operands),
             (Known::Increment, [a]) => Kind::AddSmall(a, 1, Written::Increment),
             (Known::Decrement, [a]) => Kind::AddSmall(a, -1, Written::Increment),
-            (Known::Equal, [a, b]) => test(equal(a, b)),
-            (Known::NotEqual, [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
-            (Known::Less, [a, b]) => test(TestKind::Compare { op: Comparison::Less, a, b, swapped: false }),
-            (Known::Greater, [a, b]) => {
-                test(TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true })
+            (Known::Equal, [a, b]) => test(compare(Comparison::Equal, a, b, false)),
+            (Known::NotEqual, [a, b]) => {
+                Kind::Test(Test { negated: true, kind: compare(Comparison::Equal, a, b, false) })
             }
-            (Known::LessEqual, [a, b]) => {
-                test(TestKind::Compare { op: Comparison::LessEqual, a, b, swapped: false })
-            }
-            (Known::GreaterEqual, [a, b]) => {
-                test(TestKind::Compare { op: Comparison::LessEqual, a: b, b: a, swapped: true })
-            }
+            (Known::Less, [a, b]) => test(compare(Comparison::Less, a, b, false)),
+            (Known::Greater, [a, b]) => test(compare(Comparison::Less, b, a, true)),
+            (Known::LessEqual, [a, b]) => test(compare(Comparison::LessEqual, a, b, false)),
+            (Known::GreaterEqual, [a, b]) => test(compare(Comparison::LessEqual, b, a, true)),
             (Known::Not, [a]) => {
                 let inner = as_test(a);
                 Kind::Test(Test { negated: !inner.negated, kind: inner.kind })
@@ -51,11 +47,9 @@ impl<'a> Resolver<'a, '_> {
 
     /// Folding from the left computes before later operands are evaluated, so it is used only if that is
     /// unobservable.
-    fn arithmetic(&self, op: Arithmetic, operands: &'a [Ref<'a>]) -> Option<Kind<'a>> {
-        if operands[2..].iter().all(|operand| is_inert(operand, 3)) {
-            return Some(Kind::Arithmetic(op, operands));
-        }
-        None
+    fn arithmetic(&self, op: Arithmetic, operands: Refs<'a>) -> Option<Kind<'a>> {
+        let is_unobservable = operands[2..].iter().all(|operand| is_inert(operand, 3));
+        is_unobservable.then_some(Kind::Arithmetic(op, operands))
     }
 }
 
@@ -63,8 +57,8 @@ fn test(kind: TestKind<'_>) -> Kind<'_> {
     Kind::Test(Test { negated: false, kind })
 }
 
-fn equal<'a>(a: Ref<'a>, b: Ref<'a>) -> TestKind<'a> {
-    TestKind::Compare { op: Comparison::Equal, a, b, swapped: false }
+fn compare<'a>(op: Comparison, a: Ref<'a>, b: Ref<'a>, swapped: bool) -> TestKind<'a> {
+    TestKind::Compare { op, a, b, swapped }
 }
 
 fn small(expr: Ref<'_>) -> Option<i16> {

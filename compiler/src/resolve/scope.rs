@@ -128,16 +128,11 @@ impl FunctionScope {
         Variable::Capture(row)
     }
 
+    /// Forgets one arity; captures stay.
     fn clear(&mut self) {
         self.depth = 0;
         self.loops.clear();
-        self.captures.clear();
-        self.rows = None;
         self.recur = None;
-        self.clear_rest();
-    }
-
-    fn clear_rest(&mut self) {
         self.rest_tests.clear();
         self.rest_may_be_nil = false;
     }
@@ -217,16 +212,15 @@ impl<'a> Scopes<'a> {
         }
         captures(&scope.captures);
         scope.clear();
+        scope.captures.clear();
+        scope.rows = None;
         self.spare.push(scope);
     }
 
     /// Drops the locals of one arity; captures stay.
     pub(crate) fn next_arity(&mut self) {
         let function = self.function();
-        function.depth = 0;
-        function.loops.clear();
-        function.recur = None;
-        function.clear_rest();
+        function.clear();
         let base = function.base;
         self.truncate(base);
     }

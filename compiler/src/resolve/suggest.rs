@@ -2,19 +2,11 @@
 //! name or a foreign notation.
 
 use super::{Resolver, foreign_names};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, is_digits};
 use crate::names::{Name, Special, find_builtin};
 use crate::namespace::Namespace;
 use ptc_vm::builtins::{self, Category};
 use ptc_vm::{BoundedText, Reason, Span};
-
-/// An undefined name.
-#[derive(Debug)]
-pub(crate) struct Unbound {
-    name: Name,
-    span: Span,
-    hint: String,
-}
 
 /// Steps for each name that is compared with an unknown one.
 const NAME_STEPS: usize = 4;
@@ -34,28 +26,16 @@ impl<'a> Resolver<'a, '_> {
         }
         if self.unbound.len() >= MAX_UNBOUND {
             self.more_unbound += 1;
-        } else {
-            let hint = self.hint(name, span);
-            // Advice that several names share is given once.
-            let known = self.unbound.iter().find(|unbound| unbound.hint == hint);
-            let hint = match known {
-                Some(known) => format!("The same as for `{}`.", self.names.text(known.name)),
-                None => hint,
-            };
-            self.unbound.push(Unbound { name, span, hint });
+            return;
         }
-    }
-
-    /// One error for each unbound name, in order of appearance.
-    pub(crate) fn take_unbound(&mut self) -> impl Iterator<Item = Diagnostic> {
-        let error = |unbound: &Unbound| {
-            let message = format!("Undefined variable: {}", self.names.text(unbound.name));
-            let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
-            error.hints.push(BoundedText::new(&unbound.hint));
-            error
-        };
-        let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();
-        errors.into_iter()
+        let message = format!("Undefined variable: {}", self.names.text(name));
+        let mut error = Diagnostic::error(Reason::UnboundVar, span, message).hint(self.hint(name, span));
+        // Advice that several names share is given once.
+        if let Some((known, _)) = self.unbound.iter().find(|(_, known)| known.hints == error.hints) {
+            let hint = format!("The same as for `{}`.", self.names.text(*known));
+            error.hints = vec![BoundedText::new(hint)];
+        }
+        self.unbound.push((name, error));
     }
 
     fn hint(&self, name: Name, span: Span) -> String {
@@ -88,22 +68,16 @@ impl<'a> Resolver<'a, '_> {
         if hyphens != text && (own.contains(&hyphens.as_str()) || find_builtin(&hyphens).is_some()) {
             return format!("Use hyphens, not underscores: `{hyphens}`");
         }
-        if let Some(near) = nearest(text, &own) {
-            return did_you_mean(near);
-        }
-        if let Some(advice) = foreign_names::advice(text) {
-            return advice.to_owned();
-        }
-        if let Some(hint) = self.notation(text) {
+        let near = nearest(text, &own).map(did_you_mean);
+        let advice = near.or_else(|| foreign_names::advice(text).map(str::to_owned));
+        if let Some(hint) = advice.or_else(|| self.notation(text)) {
             return hint;
         }
         let candidates = self.candidates(own);
         let folded = text.to_ascii_lowercase();
-        if let Some(same) = candidates.iter().find(|candidate| candidate.replace('-', "") == folded) {
-            return did_you_mean(same);
-        }
-        if let Some(near) = nearest(text, &candidates) {
-            return did_you_mean(near);
+        let same = candidates.iter().copied().find(|candidate| candidate.replace('-', "") == folded);
+        if let Some(name) = same.or_else(|| nearest(text, &candidates)) {
+            return did_you_mean(name);
         }
         let before = self.source.get(..span.start as usize).unwrap_or("");
         match before.trim_end().ends_with('(') {
@@ -136,10 +110,8 @@ impl<'a> Resolver<'a, '_> {
         if text.ends_with('\'') {
             return Some("Text stands in double quotes: \"…\".".to_owned());
         }
-        if text.starts_with('/') && text.len() > 1 && text[1..].bytes().all(|byte| byte.is_ascii_digit()) {
-            return Some(format!("There are no ratios: write (/ a {}).", &text[1..]));
-        }
-        None
+        let denominator = text.strip_prefix('/').filter(|digits| is_digits(digits))?;
+        Some(format!("There are no ratios: write (/ a {denominator})."))
     }
 
     /// The qualified names of an export in attached namespaces: `crm/get-user or hr/get-user`.

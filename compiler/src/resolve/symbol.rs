@@ -3,7 +3,7 @@
 use super::scope::Variable;
 use super::unknown::unsupported_method;
 use super::{Resolved, Resolver};
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
+use crate::diagnostic::{Fallible, Hint, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, split_qualified};
 use ptc_vm::builtins::Category;
@@ -107,7 +107,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     #[inline(never)]
-    pub(crate) fn meaning(&mut self, name: Name, span: Span) -> Result<Meaning, Failed> {
+    pub(crate) fn meaning(&mut self, name: Name, span: Span) -> Fallible<Meaning> {
         if let Some(variable) = self.scopes.lookup(name) {
             return Ok(Meaning::Local(variable));
         }
@@ -132,7 +132,7 @@ impl<'a> Resolver<'a, '_> {
         if is_placeholder(text) {
             let message =
                 format!("placeholder '{text}' can only be used inside #() anonymous function syntax");
-            return Err(error(Reason::InvalidPlaceholder, span, message).hint_boxed(match text {
+            return Err(error(Reason::InvalidPlaceholder, span, message).hint(match text {
                 "%" => "Write #(f %) or (fn [x] (f x)); the remainder is (mod a b).".to_owned(),
                 _ => format!("Write #(f {text}) around it, or (fn [x] …) with names."),
             }));
@@ -155,12 +155,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// The row of a name with a definition, in its namespace.
-    pub(crate) fn global(
-        &mut self,
-        span: Span,
-        name: Name,
-        builtin: Option<BuiltinId>,
-    ) -> Result<u16, Failed> {
+    pub(crate) fn global(&mut self, span: Span, name: Name, builtin: Option<BuiltinId>) -> Fallible<u16> {
         if let Some(row) = self.tables.known_global(name) {
             return Ok(row);
         }

@@ -4,7 +4,7 @@
 use super::Resolver;
 use super::scope::Rest;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Form, FormKind, form_text};
+use crate::form::{Form, FormKind, Forms, form_text};
 use crate::ir::{Callee, Kind, Ref, Test, as_test};
 use ptc_vm::bytecode::Known;
 use ptc_vm::{Reason, Span};
@@ -48,7 +48,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Warns if `not`, `nil?` or `some?` asks whether something is there that always is.
-    pub(crate) fn look_at_operator(&mut self, known: Known, forms: &'a [Form<'a>], values: &[Ref<'a>]) {
+    pub(crate) fn look_at_operator(&mut self, known: Known, forms: Forms<'a>, values: &[Ref<'a>]) {
         if let (Known::Not | Known::IsNil | Known::IsSome, [form], [value]) = (known, forms, values) {
             self.look_at_test(form, value);
         }

@@ -3,7 +3,7 @@
 use super::suggest::{did_you_mean, nearest};
 use super::symbol::OTHER_NAMESPACES;
 use super::{Resolver, foreign_names};
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
+use crate::diagnostic::{Failed, Hint, error, invalid_form};
 use crate::names::find_builtin;
 use crate::namespace::Namespace;
 use ptc_vm::builtins::{Builtin, Category};
@@ -28,29 +28,27 @@ impl Resolver<'_, '_> {
                 "qualified self-reference `{namespace}/{member}` is not allowed in a prelude body; call the sibling by \
                  its bare name `{member}`"
             );
-            return error(Reason::QualifiedSelfReference, span, message)
-                .hint_boxed(format!("Write {member}."));
+            return error(Reason::QualifiedSelfReference, span, message).hint(format!("Write {member}."));
         }
         let known = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace);
         let category = known.map(|(_, category)| *category);
         let hint = self.member_hint(namespace, member, category);
+        let is_other = OTHER_NAMESPACES.contains(&namespace);
+        let prefix = format!("{namespace}/");
+        let own = || members(|builtin| builtin.name.starts_with(&prefix)).join(", ");
         let message = match category {
-            _ if OTHER_NAMESPACES.contains(&namespace) || category.is_some() => {
-                format!("{namespace}/{member} is not available")
-            }
+            _ if is_other || category.is_some() => format!("{namespace}/{member} is not available"),
             None if builtins::HOST_NAMESPACES.contains(&namespace) => {
-                let prefix = format!("{namespace}/");
-                let known = members(|builtin| builtin.name.starts_with(&prefix));
-                format!("Unknown {namespace} function: {namespace}/{member}. Available: {}", known.join(", "))
+                format!("Unknown {namespace} function: {namespace}/{member}. Available: {}", own())
             }
             _ => format!("unknown namespace {namespace}/"),
         };
-        let prefix = format!("{namespace}/");
-        invalid_form(span, message).hint_boxed(hint.unwrap_or_else(|| match category {
-            Some(category) => format!("{} functions: {}", label(category), member_list(category)),
-            None if OTHER_NAMESPACES.contains(&namespace) => {
-                format!("Known: {}.", members(|builtin| builtin.name.starts_with(&prefix)).join(", "))
+        invalid_form(span, message).hint(hint.unwrap_or_else(|| match category {
+            Some(category) => {
+                let members = members(|builtin| builtin.category == category);
+                format!("{} functions: {}", label(category), members.join(", "))
             }
+            None if is_other => format!("Known: {}.", own()),
             None => format!("{NAMESPACE_LIST} (:{member} {namespace}) reads a key of a map."),
         }))
     }
@@ -81,8 +79,7 @@ impl Resolver<'_, '_> {
         if matches!(namespace, "ctx" | "context" | "input" | "inputs" | "args" | "params") {
             return Some(format!("Read the input of the program with data/{member}."));
         }
-        let is_json = ["json", "cheshire", "JSON"].iter().any(|part| namespace.contains(part));
-        if is_json {
+        if ["json", "cheshire", "JSON"].iter().any(|part| namespace.contains(part)) {
             let is_reading = ["read", "parse", "decode", "load"].iter().any(|part| member.contains(part));
             return Some(match is_reading {
                 true => "Write (json/parse-string text).".to_owned(),
@@ -99,29 +96,22 @@ impl Resolver<'_, '_> {
         if let Some(builtin) = find_builtin(member) {
             return Some(format!("Write {}.", builtin.info().usage));
         }
-        let near = match category {
-            Some(category) => {
-                let members = members(|builtin| builtin.category == category);
-                nearest(member, &members).map(|near| format!("{namespace}/{near}"))
-            }
-            None => {
-                let members = members(|builtin| builtin.category != Category::Internal);
-                nearest(&qualified, &members).or_else(|| nearest(member, &members)).map(str::to_owned)
-            }
-        };
-        near.map(|near| did_you_mean(&near))
+        if let Some(category) = category {
+            let members = members(|builtin| builtin.category == category);
+            return nearest(member, &members).map(|near| did_you_mean(&format!("{namespace}/{near}")));
+        }
+        let members = members(|builtin| builtin.category != Category::Internal);
+        nearest(&qualified, &members).or_else(|| nearest(member, &members)).map(did_you_mean)
     }
 }
 
 /// The error of a method that does not exist.
 pub(super) fn unsupported_method(text: &str, span: Span) -> Failed {
-    let mut methods: Vec<&str> =
-        builtins::all().map(|(_, builtin)| builtin.name).filter(|name| name.starts_with('.')).collect();
-    methods.sort_unstable();
+    let methods = members(|builtin| builtin.name.starts_with('.'));
     let failed = error(Reason::UnsupportedMethod, span, format!("Unsupported method '{text}'."));
     // `.-x` reads a field.
     let name = text[1..].trim_start_matches('-');
-    failed.hint_boxed(match (foreign_names::method("obj", name), nearest(text, &methods)) {
+    failed.hint(match (foreign_names::method("obj", name), nearest(text, &methods)) {
         (Some(form), _) => format!("Write {form}."),
         (None, Some(near)) => did_you_mean(near),
         (None, None) => {
@@ -137,14 +127,11 @@ pub(super) fn unsupported_method(text: &str, span: Span) -> Failed {
 fn no_export(namespace: &Namespace, member: &str, span: Span) -> Failed {
     let name = namespace.name();
     let members: Vec<&str> = namespace.exports().iter().map(|export| &*export.name).collect();
-    let failed = invalid_form(
-        span,
-        format!(
-            "{name}/{member} is not a public export of namespace {name}. Discover its public exports with (ns-publics \
-             '{name}) or (apropos \"{member}\")."
-        ),
+    let message = format!(
+        "{name}/{member} is not a public export of namespace {name}. Discover its public exports with (ns-publics \
+         '{name}) or (apropos \"{member}\")."
     );
-    failed.hint_boxed(match nearest(member, &members) {
+    invalid_form(span, message).hint(match nearest(member, &members) {
         Some(near) => did_you_mean(&format!("{name}/{near}")),
         None => format!("{name}/ has {}.", members.join(", ")),
     })
@@ -170,8 +157,4 @@ fn label(category: Category) -> &'static str {
         Category::Interop => "Interop",
         Category::Internal => "Internal",
     }
-}
-
-fn member_list(category: Category) -> String {
-    members(|builtin| builtin.category == category).join(", ")
 }

@@ -6,7 +6,7 @@ use ptc_calls::tools::text::one_line;
 use ptc_calls::tools::visible::literal;
 use ptc_calls::tools::{Catalog, PythonSignature, UpstreamTool, python_name, qualified_name};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -245,6 +245,11 @@ impl Functions {
     /// All functions in name order.
     pub fn iter(&self) -> impl Iterator<Item = &Function> {
         self.by_name.values()
+    }
+
+    /// The functions and the names of the others, as the process of a script reads them.
+    pub(crate) fn table(&self) -> Value {
+        json!({ "functions": self.iter().collect::<Vec<_>>(), "unavailable": self.unavailable })
     }
 
     /// Names that a script may know but cannot use, sorted.

@@ -175,11 +175,8 @@ impl ScriptRun {
         self.broker.start(&account, is_named).await;
         // What the scripts of a namespace have left for the next one is in no journal.
         if self.permit.is_none() {
-            let script = JournaledScript {
-                program: &code,
-                source_name: &self.source_name,
-                output_bytes: self.script.output_bytes,
-            };
+            let (source_name, output_bytes) = (&*self.source_name, self.script.output_bytes);
+            let script = JournaledScript { program: &code, source_name, output_bytes };
             self.broker.begin_journal(&account, script, self.replayed.clone());
         }
         let functions = self.functions.for_catalog(&self.broker.catalog().snapshot());

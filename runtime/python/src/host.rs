@@ -169,12 +169,8 @@ impl Host {
             return Err(format!("'{function}' is not available in execute_program").into());
         };
         let (arguments, unknown) = self.named(function, arguments)?;
-        let call = ToolCall {
-            server: target.server.to_string(),
-            tool: target.tool.to_string(),
-            arguments,
-            notation: Notation::Python,
-        };
+        let (server, tool) = (target.server.to_string(), target.tool.to_string());
+        let call = ToolCall { server, tool, arguments, notation: Notation::Python };
         let payload = self.broker.call_keeping(&self.account, call, keeps).await;
         let result = payload.map_err(|error| match error {
             CallError::World(fault) if fault.reason == CallFault::ResponseTooLarge => {

@@ -1,31 +1,25 @@
 //! Translates the forms that bind local names to IR: `let`, and `loop` with its `recur`.
 
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::{Form, walk};
+use crate::diagnostic::{Done, Fallible, Hint, error, invalid_form};
+use crate::form::{Form, Forms, walk};
 use crate::ir::effects::{add_reads, is_inert};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
-use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{Resolved, Resolver, wrong_shape};
+use crate::resolve::{Bindings, Resolved, Resolver, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
 /// The pairs of a binding vector.
-fn pairs<'a>(
-    special: Special,
-    name: &str,
-    span: Span,
-    rest: &'a [Form<'a>],
-) -> Result<(&'a [Form<'a>], &'a [Form<'a>]), Failed> {
+fn pairs<'a>(special: Special, name: &str, span: Span, rest: Forms<'a>) -> Fallible<(Forms<'a>, Forms<'a>)> {
     let Some((bindings, body)) = rest.split_first() else { return Err(wrong_shape(special, span)) };
     let Some(items) = bindings.vector() else {
         return Err(invalid_form(bindings.span, format!("{name} bindings must be a vector"))
-            .hint_boxed(format!("Write ({name} [x 1] ...).")));
+            .hint(format!("Write ({name} [x 1] ...).")));
     };
     if items.len() % 2 == 1 {
         return Err(invalid_form(bindings.span, format!("{name} bindings require even number of forms"))
-            .hint_boxed(format!(
+            .hint(format!(
                 "Every name needs a value: ({name} [a 1 b 2] …). Nothing but pairs stands in the vector."
             )));
     }
@@ -34,7 +28,7 @@ fn pairs<'a>(
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn let_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn let_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let (items, body) = pairs(Special::Let, "let", span, rest)?;
         let mark = self.scopes.mark();
         let mut bindings = self.list(items.len() / 2);
@@ -47,11 +41,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// Binds one pair after the other; later values see earlier names. Continues after an error, so that a bad
     /// pattern does not make later names unbound.
-    pub(crate) fn let_bindings(
-        &mut self,
-        items: &'a [Form<'a>],
-        bindings: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    pub(crate) fn let_bindings(&mut self, items: Forms<'a>, bindings: &mut Bindings<'a>) -> Done {
         let mut first_error = Ok(());
         for pair in items.chunks_exact(2).take_while(self.goes_on()) {
             let value = self.resolve(&pair[1], false);
@@ -79,7 +69,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    pub(crate) fn let_expr(&self, span: Span, bindings: List<'a, Binding<'a>>, body: Ref<'a>) -> Ref<'a> {
+    pub(crate) fn let_expr(&self, span: Span, bindings: Bindings<'a>, body: Ref<'a>) -> Ref<'a> {
         if bindings.is_empty() {
             return body;
         }
@@ -87,7 +77,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     #[inline(never)]
-    pub(crate) fn loop_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn loop_form(&mut self, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (items, body) = pairs(Special::Loop, "loop", span, rest)?;
         let count = items.len() / 2;
         let mark = self.scopes.mark();
@@ -140,16 +130,15 @@ impl<'a> Resolver<'a, '_> {
             false => self.let_expr(span, variables, body),
             true => {
                 let bindings = variables.into_bump_slice();
-                let (kept, unread) = (Cell::new(kept), Cell::new(Slots::EMPTY));
+                let (kept, unread) = (Cell::new(kept), Cell::default());
                 self.expr(span, Kind::Loop(self.arena.alloc(Loop { bindings, body, kept, unread })))
             }
         };
-        let _ = tail;
         Ok(self.let_expr(span, outer, looped))
     }
 
     #[inline(never)]
-    pub(crate) fn recur_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn recur_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let target = match self.function().recur.as_mut() {
             Some(target) if tail => {
                 target.used = true;
@@ -157,14 +146,13 @@ impl<'a> Resolver<'a, '_> {
             }
             _ => {
                 return Err(invalid_form(span, "recur must be in tail position")
-                    .hint_boxed("It jumps back to the enclosing loop or fn; nothing may use its value."));
+                    .hint("It jumps back to the enclosing loop or fn; nothing may use its value."));
             }
         };
         if usize::from(target.count) != rest.len() {
             let message = format!("recur expected {} argument(s), got {}", target.count, rest.len());
-            return Err(error(Reason::ArityMismatch, span, message).hint_boxed(
-                "Give one value for each name of the loop (or parameter), also for those that stay.",
-            ));
+            return Err(error(Reason::ArityMismatch, span, message)
+                .hint("Give one value for each name of the loop (or parameter), also for those that stay."));
         }
         let values = self.all(rest);
         if self.function().is_outside_loops()

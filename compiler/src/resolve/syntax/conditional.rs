@@ -1,10 +1,10 @@
 //! Resolves the conditional forms: `if`, `when`, `cond`, `condp`, `case`, `and`, `or`, and forms that bind the tested
 //! value, such as `if-let`.
 
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::{Form, FormKind};
+use crate::diagnostic::{Fallible, Hint, error, invalid_form};
+use crate::form::{Form, FormKind, Forms};
 use crate::ir::{
-    Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Slots, Test, TestKind, as_test,
+    Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Test, TestKind, as_test,
 };
 use crate::names::{Name, Special};
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
@@ -14,29 +14,12 @@ use std::cell::Cell;
 use std::slice::from_ref;
 
 pub(super) fn clause<'a>(binding: Option<Binding<'a>>, test: Test<'a>, body: Ref<'a>) -> Clause<'a> {
-    let none = || Cell::new(Slots::EMPTY);
-    Clause { binding, test, body, dying_body: none(), dying_next: none() }
+    Clause { binding, test, body, dying_body: Cell::default(), dying_next: Cell::default() }
 }
 
 impl<'a> Resolver<'a, '_> {
     pub(super) fn cond(&self, span: Span, clauses: &'a [Clause<'a>], otherwise: Option<Ref<'a>>) -> Ref<'a> {
-        self.expr(
-            span,
-            Kind::Cond(self.arena.alloc(Cond { clauses, otherwise, dying: Cell::new(Slots::EMPTY) })),
-        )
-    }
-
-    /// A conditional with one clause that binds the tested value.
-    fn bound_cond(
-        &self,
-        span: Span,
-        (slot, value): (u8, Ref<'a>),
-        test: Test<'a>,
-        then: Ref<'a>,
-        otherwise: Option<Ref<'a>>,
-    ) -> Ref<'a> {
-        let binding = Some(Binding::new(slot, value));
-        self.cond(span, self.slice([clause(binding, test, then)]), otherwise)
+        self.expr(span, Kind::Cond(self.arena.alloc(Cond { clauses, otherwise, dying: Cell::default() })))
     }
 
     /// A conditional with one clause; a negated test swaps its branches if both exist.
@@ -55,7 +38,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         special: Special,
         span: Span,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         let (test, then, otherwise) = match rest {
@@ -69,7 +52,7 @@ impl<'a> Resolver<'a, '_> {
                 let word = rest.iter().find(is_word).and_then(Form::symbol);
                 let failed = error(Reason::InvalidArity, span, format!("expected {}", special.usage()));
                 return Err(match word {
-                    Some(word) => failed.hint_boxed(format!("Leave `{}` out.", self.names.text(word))),
+                    Some(word) => failed.hint(format!("Leave `{}` out.", self.names.text(word))),
                     None => with_advice(failed, special),
                 });
             }
@@ -86,7 +69,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         special: Special,
         span: Span,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         let Some((test, body)) = rest.split_first() else { return Err(wrong_shape(special, span)) };
@@ -102,15 +85,14 @@ impl<'a> Resolver<'a, '_> {
         special: Special,
         span: Span,
         form: Option<&'a Form<'a>>,
-    ) -> Result<(&'a Form<'a>, &'a Form<'a>), Failed> {
+    ) -> Fallible<(&'a Form<'a>, &'a Form<'a>)> {
         let Some(items) = form.and_then(|form| form.vector()) else { return Err(wrong_shape(special, span)) };
         match items {
             [pattern, value] => Ok((pattern, value)),
-            _ => Err(invalid_form(
-                span,
-                format!("binding vector must have exactly 2 forms, got {}", items.len()),
-            )
-            .hint_boxed(format!("expected {}", special.usage()))),
+            _ => {
+                let message = format!("binding vector must have exactly 2 forms, got {}", items.len());
+                Err(invalid_form(span, message).hint(format!("expected {}", special.usage())))
+            }
         }
     }
 
@@ -120,7 +102,7 @@ impl<'a> Resolver<'a, '_> {
         pattern: &'a Form<'a>,
         slot: u8,
         span: Span,
-        body: &'a [Form<'a>],
+        body: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         if let Some(name) = pattern.symbol() {
@@ -152,7 +134,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         special: Special,
         span: Span,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         let (body, otherwise) = match (special, rest) {
@@ -173,12 +155,13 @@ impl<'a> Resolver<'a, '_> {
         self.scopes.hide(mark);
         let otherwise = otherwise.map(|form| self.branch(form, tail));
         self.scopes.release(mark);
-        Ok(self.bound_cond(span, (slot, value), test, then, otherwise))
+        let clause = clause(Some(Binding::new(slot, value)), test, then);
+        Ok(self.cond(span, self.slice([clause]), otherwise))
     }
 
     /// `(when-first [x coll] body …)`: `(seq coll)` once.
     #[inline(never)]
-    pub(crate) fn when_first_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn when_first_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let (pattern, value) = self.single_binding(Special::WhenFirst, span, rest.first())?;
         let collection = self.resolve(value, false);
         let value = self.internal_call(value.span, Known::Seq, &[collection])?;
@@ -192,18 +175,16 @@ impl<'a> Resolver<'a, '_> {
         let body = self.branch_body(&rest[1..], span, tail);
         let body = self.let_expr(span, bindings, body);
         self.scopes.release(mark);
-        Ok(self.bound_cond(span, (slot, value), test, body, None))
+        let clause = clause(Some(Binding::new(slot, value)), test, body);
+        Ok(self.cond(span, self.slice([clause]), None))
     }
 
     #[inline(never)]
-    pub(crate) fn cond_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn cond_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         if rest.len() % 2 == 1 {
-            return Err(error(
-                Reason::InvalidCondForm,
-                span,
-                "cond requires even number of test/result forms",
-            )
-            .hint_boxed("The default is written as a pair: :else result."));
+            let message = "cond requires even number of test/result forms";
+            return Err(error(Reason::InvalidCondForm, span, message)
+                .hint("The default is written as a pair: :else result."));
         }
         let mut clauses = self.list(rest.len() / 2);
         let mut otherwise = None;
@@ -233,7 +214,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(condp pred expr test result … default?)`: tests are `(pred test expr)`.
     #[inline(never)]
-    pub(crate) fn condp_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn condp_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let [predicate, subject, clauses @ ..] = rest else { return Err(wrong_shape(Special::Condp, span)) };
         if clauses.is_empty() {
             return Err(wrong_shape(Special::Condp, span));
@@ -288,7 +269,7 @@ impl<'a> Resolver<'a, '_> {
         subject: Form<'a>,
         function: &'a Form<'a>,
         tail: bool,
-    ) -> Result<Clause<'a>, Failed> {
+    ) -> Fallible<Clause<'a>> {
         let call = self.list_form(test.span, &[predicate, *test, subject]);
         let value = self.branch(call, false);
         let mark = self.scopes.mark();
@@ -302,7 +283,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     #[inline(never)]
-    pub(crate) fn case_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn case_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let Some((subject, rest)) = rest.split_first() else { return Err(wrong_shape(Special::Case, span)) };
         let subject = self.resolve(subject, false);
         let mut clauses = self.list(rest.len() / 2);
@@ -323,23 +304,16 @@ impl<'a> Resolver<'a, '_> {
             // `()` matches nothing; its body is still checked.
             if !constants.is_empty() {
                 let constants = self.slice(constants);
-                clauses.push(CaseClause { constants, body, dying: Cell::new(Slots::EMPTY) });
+                clauses.push(CaseClause { constants, body, dying: Cell::default() });
             }
         }
         let otherwise = default.map(|form| self.branch(form, tail));
         let clauses = clauses.into_bump_slice();
-        Ok(self.expr(
-            span,
-            Kind::Case(self.arena.alloc(Case {
-                subject,
-                clauses,
-                otherwise,
-                dying: Cell::new(Slots::EMPTY),
-            })),
-        ))
+        let case = self.arena.alloc(Case { subject, clauses, otherwise, dying: Cell::default() });
+        Ok(self.expr(span, Kind::Case(case)))
     }
 
-    fn case_constant(&mut self, form: &Form<'a>) -> Result<Literal, Failed> {
+    fn case_constant(&mut self, form: &Form<'a>) -> Fallible<Literal> {
         let constant = match form.kind {
             FormKind::Nil => return Ok(Literal::Nil),
             FormKind::Bool(value) => return Ok(Literal::Bool(value)),
@@ -350,14 +324,12 @@ impl<'a> Resolver<'a, '_> {
             FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(name, self.names.text(name))),
             FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             _ => {
-                return Err(invalid_form(
-                    form.span,
-                    format!(
-                        "case constants must be keywords, strings, numbers, booleans or nil, got a {}",
-                        form.kind_name()
-                    ),
-                )
-                .hint_boxed("Use `cond` with (= x ...) to compare with computed values."));
+                let kind = form.kind_name();
+                let message = format!(
+                    "case constants must be keywords, strings, numbers, booleans or nil, got a {kind}"
+                );
+                return Err(invalid_form(form.span, message)
+                    .hint("Use `cond` with (= x ...) to compare with computed values."));
             }
         };
         Ok(Literal::Row(self.tables.constant(form.span, constant)?))
@@ -368,7 +340,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         special: Special,
         span: Span,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         let is_or = special == Special::Or;
@@ -390,7 +362,7 @@ impl<'a> Resolver<'a, '_> {
             [] => self.literal(span, Literal::Bool(true)),
             [only] => only,
             _ => {
-                let dying = self.slice((1..items.len()).map(|_| Cell::new(Slots::EMPTY)));
+                let dying = self.slice((1..items.len()).map(|_| Cell::default()));
                 let items = items.into_bump_slice();
                 self.expr(span, Kind::Logic(self.arena.alloc(Logic { is_or, items, dying })))
             }

@@ -1,8 +1,8 @@
 //! Translates `def`, `defonce` and `defn` to IR, and refuses names that a program cannot define.
 
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::{Form, FormKind, form_text};
-use crate::ir::{Kind, Slots};
+use crate::diagnostic::{Fallible, Hint, error, invalid_form};
+use crate::form::{Form, FormKind, Forms, form_text};
+use crate::ir::{Kind, Ref};
 use crate::names::{Name, Special, split_qualified};
 use crate::resolve::symbol::HISTORY;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
@@ -12,13 +12,13 @@ use std::cell::Cell;
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn def_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn def_form(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (name, value) = match rest {
             [name, value] => (name, value),
             [name, doc, value] if matches!(doc.kind, FormKind::Str(_)) => (name, value),
             [form] if form.symbol().is_some() => {
                 let (usage, text) = (special.usage(), form_text(self.source, form.span));
-                let message = format!("expected {usage}, got ({} {text}) without value", form_name(special));
+                let message = format!("expected {usage}, got ({} {text}) without value", special.name());
                 return Err(with_advice(error(Reason::InvalidArity, span, message), special));
             }
             _ => return Err(wrong_shape(special, span)),
@@ -34,7 +34,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     #[inline(never)]
-    pub(crate) fn defn_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn defn_form(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let Some((name_form, rest)) = rest.split_first() else {
             return Err(wrong_shape(Special::Defn, span));
         };
@@ -62,13 +62,7 @@ impl<'a> Resolver<'a, '_> {
         self.define(special, span, name, closure)
     }
 
-    fn define(
-        &mut self,
-        special: Special,
-        span: Span,
-        name: Name,
-        value: crate::ir::Ref<'a>,
-    ) -> Resolved<'a> {
+    fn define(&mut self, special: Special, span: Span, name: Name, value: Ref<'a>) -> Resolved<'a> {
         if let Kind::Closure(function, _) = value.kind {
             self.globals.set_function(name, function);
         }
@@ -79,7 +73,7 @@ impl<'a> Resolver<'a, '_> {
         let var = self.tables.constant(span, Const::Var(symbol))?;
         let kind = match special {
             Special::DefOnce => {
-                Kind::DefOnce { global, var, value, dying: self.arena.alloc(Cell::new(Slots::EMPTY)) }
+                Kind::DefOnce { global, var, value, dying: self.arena.alloc(Cell::default()) }
             }
             _ => Kind::Def { global, var, value },
         };
@@ -87,41 +81,33 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// The function of a namespace's definition: `[params] body …`, or one such list for each arity.
-    pub(crate) fn exported_function(
-        &mut self,
-        name: Name,
-        span: Span,
-        parts: &'a [Form<'a>],
-    ) -> crate::ir::Ref<'a> {
+    pub(crate) fn exported_function(&mut self, name: Name, span: Span, parts: Forms<'a>) -> Ref<'a> {
         let text = self.names.text(name);
         let closure = self.fn_arities("defn", span, None, text, parts);
         self.recover(span, closure)
     }
 
-    fn defined_name(&self, form: &Form<'a>) -> Result<Name, Failed> {
+    fn defined_name(&self, form: &Form<'a>) -> Fallible<Name> {
         let Some(name) = form.symbol() else {
-            return Err(invalid_form(
-                form.span,
-                format!("the name of a definition must be a symbol, got a {}", form.kind_name()),
-            )
-            .hint_boxed("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
+            let message = format!("the name of a definition must be a symbol, got a {}", form.kind_name());
+            return Err(invalid_form(form.span, message)
+                .hint("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
         };
         let text = self.names.text(name);
         if HISTORY.contains(&text) {
             let message =
                 format!("cannot define {text}: it is the result of an earlier program of the session");
             return Err(invalid_form(form.span, message)
-                .hint_boxed(format!("Define a name of your own, as in (def earlier {text}).")));
+                .hint(format!("Define a name of your own, as in (def earlier {text}).")));
         }
         if self.defines.is_some() {
             let message =
                 format!("a prelude holds no state: {text} cannot be defined inside of a definition");
             return Err(invalid_form(form.span, message)
-                .hint_boxed(format!("Bind it with (let [{text} …] …), or define it at the top level.")));
+                .hint(format!("Bind it with (let [{text} …] …), or define it at the top level.")));
         }
-        if let (Some(namespace), member) = split_qualified(text)
-            && let Some(namespace) = self.attached(namespace)
-        {
+        let (Some(qualifier), member) = split_qualified(text) else { return Ok(name) };
+        if let Some(namespace) = self.attached(qualifier) {
             let name = namespace.name();
             let message = match namespace.export(member) {
                 Some(_) => format!(
@@ -134,26 +120,12 @@ impl<'a> Resolver<'a, '_> {
                 ),
             };
             return Err(invalid_form(form.span, message)
-                .hint_boxed(format!("Define a name of your own: (def {member} …) does not touch {name}/.")));
+                .hint(format!("Define a name of your own: (def {member} …) does not touch {name}/.")));
         }
-        if split_qualified(text).0.is_some() {
-            return Err(invalid_form(
-                form.span,
-                format!(
-                    "qualified definitions are not supported: cannot define {text}. Define unqualified names in the \
-                     user namespace instead."
-                ),
-            )
-            .hint_boxed(format!("Write {} alone.", split_qualified(text).1)));
-        }
-        Ok(name)
-    }
-}
-
-fn form_name(special: Special) -> &'static str {
-    match special {
-        Special::DefOnce => "defonce",
-        Special::Defn => "defn",
-        _ => "def",
+        let message = format!(
+            "qualified definitions are not supported: cannot define {text}. Define unqualified names in the user \
+             namespace instead."
+        );
+        Err(invalid_form(form.span, message).hint(format!("Write {member} alone.")))
     }
 }

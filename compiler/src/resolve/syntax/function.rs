@@ -1,8 +1,8 @@
 //! Translates function definitions to IR: `fn`, `#()`, and the function parts of `defn` and `letfn`.
 
-use crate::diagnostic::{Failed, HintBoxed, invalid_form, too_many_locals};
-use crate::form::{Form, FormKind, walk};
-use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
+use crate::diagnostic::{Done, Failed, Fallible, Hint, invalid_form, too_many_locals};
+use crate::form::{Form, FormKind, Forms, walk};
+use crate::ir::{Arity, Function, Kind, MAX_SLOTS};
 use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::scope::{Bindable, RecurTarget, Rest};
@@ -18,13 +18,13 @@ pub const MAX_PLACEHOLDER: usize = 20;
 #[derive(Clone, Copy)]
 struct ArityForm<'a> {
     span: Span,
-    parameters: &'a [Form<'a>],
-    body: &'a [Form<'a>],
+    parameters: Forms<'a>,
+    body: Forms<'a>,
 }
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn fn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn fn_form(&mut self, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (name, rest) = match rest {
             [form, rest @ ..] if let Some(name) = form.symbol() => {
                 (Some(self.bindable(name, form.span)?), rest)
@@ -45,7 +45,7 @@ impl<'a> Resolver<'a, '_> {
         span: Span,
         self_name: Option<Bindable>,
         name: &'a str,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
     ) -> Resolved<'a> {
         let mut written = self.list(rest.len());
         match rest {
@@ -54,13 +54,12 @@ impl<'a> Resolver<'a, '_> {
             }
             _ => {
                 for form in rest {
-                    let FormKind::List([first, body @ ..]) = form.kind else {
-                        return Err(not_parameters(form_name, form));
-                    };
-                    let Some(parameters) = first.vector() else {
-                        return Err(not_parameters(form_name, form));
-                    };
-                    written.push(ArityForm { span: form.span, parameters, body });
+                    match form.kind {
+                        FormKind::List([Form { kind: FormKind::Vector(parameters), .. }, body @ ..]) => {
+                            written.push(ArityForm { span: form.span, parameters, body });
+                        }
+                        _ => return Err(not_parameters(form_name, form)),
+                    }
                 }
             }
         }
@@ -96,10 +95,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// The fixed parameters of an arity, and its rest.
-    fn split_parameters(
-        &self,
-        written: &ArityForm<'a>,
-    ) -> Result<(&'a [Form<'a>], Option<&'a Form<'a>>), Failed> {
+    fn split_parameters(&self, written: &ArityForm<'a>) -> Fallible<(Forms<'a>, Option<&'a Form<'a>>)> {
         let ampersand = written
             .parameters
             .iter()
@@ -108,12 +104,12 @@ impl<'a> Resolver<'a, '_> {
         match &written.parameters[at + 1..] {
             [rest] => Ok((&written.parameters[..at], Some(rest))),
             _ => Err(invalid_form(written.span, "exactly one parameter must follow & in a parameter list")
-                .hint_boxed("For example (fn [a & more] …).")),
+                .hint("For example (fn [a & more] …).")),
         }
     }
 
     /// Resolves one of `all` arities.
-    fn resolve_arity(&mut self, written: &ArityForm<'a>, all: &[ArityForm<'a>]) -> Result<Arity<'a>, Failed> {
+    fn resolve_arity(&mut self, written: &ArityForm<'a>, all: &[ArityForm<'a>]) -> Fallible<Arity<'a>> {
         let (fixed, rest) = self.split_parameters(written)?;
         if fixed.len() >= MAX_SLOTS / 2 {
             return Err(too_many_locals(written.span));
@@ -165,16 +161,16 @@ impl<'a> Resolver<'a, '_> {
             parameters: text.into_bump_str(),
             body,
             has_recur,
-            unread: Cell::new(Slots::EMPTY),
+            unread: Cell::default(),
         })
     }
 
     /// `#( … )`. Only this function binds the placeholder names, so they capture nothing.
     #[inline(never)]
-    pub(crate) fn short_function(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
-        let (highest, uses_rest, placeholders) = self.placeholders(items)?;
+    pub(crate) fn short_function(&mut self, form: &'a Form<'a>, items: Forms<'a>) -> Resolved<'a> {
+        let placeholders = self.placeholders(items)?;
         self.open_function(None);
-        let arity = self.in_branch(|this| this.short_arity(form, items, highest, uses_rest, &placeholders));
+        let arity = self.in_branch(|this| this.short_arity(form, items, &placeholders));
         let mut arities = self.list(1);
         let failure = arity.map(|arity| arities.push(arity)).err();
         self.closure(form.span, "", arities, failure)
@@ -183,11 +179,11 @@ impl<'a> Resolver<'a, '_> {
     fn short_arity(
         &mut self,
         form: &'a Form<'a>,
-        items: &'a [Form<'a>],
-        highest: usize,
-        uses_rest: bool,
+        items: Forms<'a>,
         placeholders: &[(Bindable, usize)],
-    ) -> Result<Arity<'a>, Failed> {
+    ) -> Fallible<Arity<'a>> {
+        let highest = placeholders.iter().map(|(_, number)| *number).max().unwrap_or(0);
+        let uses_rest = placeholders.iter().any(|(_, number)| *number == 0);
         for index in 1..=highest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == index) {
@@ -221,7 +217,7 @@ impl<'a> Resolver<'a, '_> {
             parameters: self.short_parameters(highest, uses_rest),
             body,
             has_recur,
-            unread: Cell::new(Slots::EMPTY),
+            unread: Cell::default(),
         })
     }
 
@@ -252,23 +248,18 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// The placeholders in the body of a short function: the highest number, whether `%&` occurs, and
-    /// each name with its number (0 for the rest).
-    #[expect(clippy::type_complexity, reason = "used once, right above")]
-    fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Bindable, usize)>), Failed> {
-        let (mut highest, mut uses_rest, mut found) = (0, false, Vec::new());
+    /// The placeholders in the body of a short function, with their numbers (0 for the rest, `%&`).
+    fn placeholders(&self, items: Forms<'a>) -> Fallible<Vec<(Bindable, usize)>> {
+        let mut found = Vec::new();
         for form in walk(self.meter, items) {
             if matches!(form.kind, FormKind::ShortFn(_)) {
                 return Err(invalid_form(form.span, "Nested #() anonymous functions are not allowed")
-                    .hint_boxed("Write the inner one as (fn [x] ...)."));
+                    .hint("Write the inner one as (fn [x] ...)."));
             }
             let Some(name) = form.symbol() else { continue };
             let number = match self.names.text(name).strip_prefix('%') {
                 Some("") => 1,
-                Some("&") => {
-                    uses_rest = true;
-                    0
-                }
+                Some("&") => 0,
                 Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                     match digits.parse::<usize>() {
                         Ok(number) if (1..=MAX_PLACEHOLDER).contains(&number) => number,
@@ -276,36 +267,35 @@ impl<'a> Resolver<'a, '_> {
                             let message =
                                 format!("placeholder %{digits} is not between %1 and %{MAX_PLACEHOLDER}");
                             return Err(
-                                invalid_form(form.span, message).hint_boxed("Write (fn [a b] …) with names.")
+                                invalid_form(form.span, message).hint("Write (fn [a b] …) with names.")
                             );
                         }
                     }
                 }
                 _ => continue,
             };
-            highest = highest.max(number);
             found.push((self.bindable(name, form.span)?, number));
         }
         found.sort_unstable();
         found.dedup();
-        Ok((highest, uses_rest, found))
+        Ok(found)
     }
 }
 
 fn not_parameters(form_name: &str, form: &Form<'_>) -> Failed {
     invalid_form(form.span, format!("{form_name} parameters must be a vector, got a {}", form.kind_name()))
-        .hint_boxed(format!(
+        .hint(format!(
             "expected {}",
             Special::lookup(form_name).map_or("(fn [params] body ...)", Special::usage)
         ))
 }
 
 /// Arities of one function must differ, and a variadic one must come after all that it could shadow.
-fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
+fn check_arities(arities: &[Arity<'_>], span: Span) -> Done {
     let variadic = arities.iter().filter(|arity| arity.variadic).count();
     if variadic > 1 {
         return Err(invalid_form(span, "only one arity of a function may be variadic")
-            .hint_boxed("Only the arity with most parameters ends in & rest."));
+            .hint("Only the arity with most parameters ends in & rest."));
     }
     for (index, arity) in arities.iter().enumerate() {
         for other in &arities[index + 1..] {
@@ -315,11 +305,9 @@ fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
                 _ => arity.fixed == other.fixed,
             };
             if clash {
-                return Err(invalid_form(
-                    other.span,
-                    "two arities of the function accept the same arguments",
-                )
-                .hint_boxed("Give each arity another number of parameters; choose by value with `cond`."));
+                let message = "two arities of the function accept the same arguments";
+                return Err(invalid_form(other.span, message)
+                    .hint("Give each arity another number of parameters; choose by value with `cond`."));
             }
         }
     }

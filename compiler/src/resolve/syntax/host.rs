@@ -2,8 +2,8 @@
 //! `fail`), and forms that name or report steps of the run (`task`, `step-done`). The latter are for hosts that keep a
 //! journal (log of a run).
 
-use crate::diagnostic::{Failed, HintBoxed, error};
-use crate::form::Form;
+use crate::diagnostic::{Done, Hint, error};
+use crate::form::Forms;
 use crate::ir::{Kind, Literal};
 use crate::names::{Name, Special, split_qualified};
 use crate::resolve::suggest::nearest;
@@ -24,7 +24,7 @@ pub(crate) enum Operation<'a> {
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn exit_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn exit_form(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let [value] = rest else { return Err(wrong_shape(special, span)) };
         let value = self.resolve(value, false);
         self.may_have_ended = true;
@@ -34,7 +34,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(task id expr)`: without a journal, the expression.
     #[inline(never)]
-    pub(crate) fn task_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn task_form(&mut self, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let [id, value] = rest else { return Err(wrong_shape(Special::Task, span)) };
         let id = self.resolve(id, false);
         let id = self.internal_call(span, Known::TaskId, &[id])?;
@@ -45,12 +45,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(step-done id summary)`, `(task-reset id)`.
     #[inline(never)]
-    pub(crate) fn journal_form(
-        &mut self,
-        special: Special,
-        span: Span,
-        rest: &'a [Form<'a>],
-    ) -> Resolved<'a> {
+    pub(crate) fn journal_form(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (builtin, count) = match special {
             Special::StepDone => (Known::StepDone, 2),
             _ => (Known::TaskReset, 1),
@@ -66,7 +61,6 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn tool_value(&mut self, name: Name, span: Span) -> Resolved<'a> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, span)?;
-        self.note_tool(tool);
         self.servers.dynamic |= ToolForm::find(tool).is_some();
         let symbol = self.symbol_row(tool);
         self.constant(span, Const::Tool(symbol))
@@ -74,16 +68,9 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(tool/name …)`.
     #[inline(never)]
-    pub(crate) fn tool_call(
-        &mut self,
-        span: Span,
-        name: Name,
-        head: Span,
-        rest: &'a [Form<'a>],
-    ) -> Resolved<'a> {
+    pub(crate) fn tool_call(&mut self, span: Span, name: Name, head: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, head)?;
-        self.note_tool(tool);
         let form = ToolForm::find(tool);
         match form {
             Some(form) if form.calls_upstream() => self.look_at_call(span, form, rest),
@@ -103,32 +90,27 @@ impl<'a> Resolver<'a, '_> {
         self.make_call(span, crate::ir::Callee::Builtin(builtin.id()), arguments.into_bump_slice())
     }
 
-    fn note_tool(&mut self, tool: &'a str) {
-        if self.defines.is_some() && ToolForm::find(tool).is_none() {
-            self.operations.push(Operation::Tool(tool));
-        }
-    }
-
-    /// Checks a granted tool, or a form that always exists.
-    fn check_tool(&self, tool: &str, span: Span) -> Result<(), Failed> {
+    /// Checks and notes a granted tool, or a form that always exists.
+    fn check_tool(&mut self, tool: &'a str, span: Span) -> Done {
         if self.externals.private_tools.contains(&tool) {
             let message = format!("Private tool '{tool}' cannot be called directly");
             return Err(error(Reason::UnknownTool, span, message)
-                .hint_boxed("A namespace of the host calls it for programs: (all-ns) lists them."));
+                .hint("A namespace of the host calls it for programs: (all-ns) lists them."));
         }
         let granted = self.externals.tools;
-        if ToolForm::find(tool).is_some() || granted.is_empty() || granted.contains(&tool) {
+        let is_granted = ToolForm::find(tool).is_none();
+        if !is_granted || granted.is_empty() || granted.contains(&tool) {
+            if is_granted && self.defines.is_some() {
+                self.operations.push(Operation::Tool(tool));
+            }
             return Ok(());
         }
         let mut known = granted.to_vec();
         known.sort_unstable();
-        let failed = error(
-            Reason::UnknownTool,
-            span,
-            format!("Unknown tool: {tool}. Available tools: {}", known.join(", ")),
-        );
+        let message = format!("Unknown tool: {tool}. Available tools: {}", known.join(", "));
+        let failed = error(Reason::UnknownTool, span, message);
         Err(match nearest(tool, &known) {
-            Some(near) => failed.hint_boxed(format!("Did you mean `tool/{near}`?")),
+            Some(near) => failed.hint(format!("Did you mean `tool/{near}`?")),
             None => failed,
         })
     }

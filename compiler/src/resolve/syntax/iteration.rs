@@ -1,12 +1,11 @@
 //! Translates the iteration forms `for`, `doseq` and `dotimes` to IR.
 
-use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
-use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
-use crate::meter::List;
+use crate::diagnostic::{Done, Fallible, Hint, error, invalid_form};
+use crate::form::{Form, FormKind, Forms, form_text};
+use crate::ir::{Each, EachStep, Kind, Ref};
 use crate::names::Special;
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
+use crate::resolve::{Bindings, Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Known;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -14,9 +13,17 @@ use std::cell::Cell;
 /// Most collections in one form. Each level needs registers, and native stack during compilation.
 const MAX_LEVELS: usize = 16;
 
+/// A whole `for`, `doseq` or `dotimes`.
+#[derive(Clone, Copy)]
+struct Iteration<'a> {
+    special: Special,
+    span: Span,
+    body: Forms<'a>,
+}
+
 /// The expansion of `:while` over a collection that may be endless.
 struct WhileItems<'a> {
-    bindings: List<'a, Binding<'a>>,
+    bindings: Bindings<'a>,
     /// Reads whether the collection was endless.
     flag: Form<'a>,
     or: Form<'a>,
@@ -25,12 +32,7 @@ struct WhileItems<'a> {
 
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
-    pub(crate) fn iteration_form(
-        &mut self,
-        special: Special,
-        span: Span,
-        rest: &'a [Form<'a>],
-    ) -> Resolved<'a> {
+    pub(crate) fn iteration_form(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let (items, body) = match rest {
             [bindings, body @ ..] if bindings.vector().is_some() => (bindings.children(), body),
             _ => return Err(wrong_shape(special, span)),
@@ -39,16 +41,16 @@ impl<'a> Resolver<'a, '_> {
             return Err(wrong_shape(special, span));
         }
         if items.is_empty() {
-            let message = format!("{} needs at least one binding", name(special));
+            let message = format!("{} needs at least one binding", special.name());
             return Err(with_advice(invalid_form(span, message), special));
         }
         if items.len() % 2 == 1 {
-            let message = format!("{} bindings require even number of forms", name(special));
+            let message = format!("{} bindings require even number of forms", special.name());
             return Err(with_advice(invalid_form(span, message), special));
         }
         let mark = self.scopes.mark();
         let recur = self.function().recur.take();
-        let level = self.level(special, span, items, body, 1);
+        let level = self.level(Iteration { special, span, body }, items, 1);
         self.function().recur = recur;
         self.scopes.release(mark);
         let level = level?;
@@ -58,22 +60,16 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    fn level(
-        &mut self,
-        special: Special,
-        span: Span,
-        items: &'a [Form<'a>],
-        body: &'a [Form<'a>],
-        number: usize,
-    ) -> Resolved<'a> {
+    fn level(&mut self, whole: Iteration<'a>, items: Forms<'a>, number: usize) -> Resolved<'a> {
+        let Iteration { special, span, .. } = whole;
         let [pattern, collection, rest @ ..] = items else { return Err(wrong_shape(special, span)) };
         if number > MAX_LEVELS {
-            let message = format!("{} has more than {MAX_LEVELS} collections; split it", name(special));
+            let message = format!("{} has more than {MAX_LEVELS} collections; split it", special.name());
             return Err(error(Reason::CompileMemoryExceeded, span, message));
         }
         if let Some(modifier) = pattern.keyword() {
             let text = self.names.text(modifier);
-            let message = format!("{} :{text} must follow a binding", name(special));
+            let message = format!("{} :{text} must follow a binding", special.name());
             return Err(with_advice(invalid_form(pattern.span, message), special));
         }
         self.check_collection(special, pattern, collection)?;
@@ -85,13 +81,11 @@ impl<'a> Resolver<'a, '_> {
             [keyword, test, more @ ..] if self.makes_endless_sequences() && self.is_while(keyword) => {
                 let bounded = self.while_items(span, pattern, collection, test)?;
                 let test = self.list_form(test.span, &[bounded.or, bounded.flag, *test]);
-                let mut rest = vec![*keyword, *test];
-                rest.extend_from_slice(more);
-                let rest = self.arena.alloc_slice_copy(&rest);
-                let each = self.over(special, span, (pattern, bounded.items), rest, body, number)?;
+                let rest = self.arena.alloc_slice_copy(&[&[*keyword, *test], more].concat());
+                let each = self.over(whole, pattern, bounded.items, rest, number)?;
                 Ok(self.let_expr(span, bounded.bindings, each))
             }
-            _ => self.over(special, span, (pattern, collection), rest, body, number),
+            _ => self.over(whole, pattern, collection, rest, number),
         }
     }
 
@@ -107,7 +101,7 @@ impl<'a> Resolver<'a, '_> {
         pattern: &'a Form<'a>,
         collection: Ref<'a>,
         test: &'a Form<'a>,
-    ) -> Result<WhileItems<'a>, Failed> {
+    ) -> Fallible<WhileItems<'a>> {
         let mut bindings = self.list(4);
         let source = self.bind_hidden(collection, &mut bindings)?;
         let asked = self.local(span, source);
@@ -125,20 +119,20 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(dotimes [i n] body …)`: `doseq` over the first n integers.
     #[inline(never)]
-    pub(crate) fn dotimes_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
-        let (pattern, count, body) = match rest {
-            [bindings, body @ ..] => match bindings.vector() {
-                Some([pattern, count]) if pattern.symbol().is_some() => (pattern, count, body),
-                _ => return Err(wrong_shape(Special::Dotimes, span)),
-            },
-            [] => return Err(wrong_shape(Special::Dotimes, span)),
+    pub(crate) fn dotimes_form(&mut self, span: Span, rest: Forms<'a>) -> Resolved<'a> {
+        let [Form { kind: FormKind::Vector([pattern, count]), .. }, body @ ..] = rest else {
+            return Err(wrong_shape(Special::Dotimes, span));
         };
+        if pattern.symbol().is_none() {
+            return Err(wrong_shape(Special::Dotimes, span));
+        }
+        let whole = Iteration { special: Special::Doseq, span, body };
         let mark = self.scopes.mark();
         let recur = self.function().recur.take();
         let count = self.resolve(count, false);
         let each = self
             .internal_call(span, Known::Times, &[count])
-            .and_then(|numbers| self.over(Special::Doseq, span, (pattern, numbers), &[], body, 1));
+            .and_then(|numbers| self.over(whole, pattern, numbers, &[], 1));
         self.function().recur = recur;
         self.scopes.release(mark);
         each
@@ -147,43 +141,31 @@ impl<'a> Resolver<'a, '_> {
     /// Iteration over one resolved collection.
     fn over(
         &mut self,
-        special: Special,
-        span: Span,
-        (pattern, collection): (&'a Form<'a>, Ref<'a>),
-        rest: &'a [Form<'a>],
-        body: &'a [Form<'a>],
+        whole: Iteration<'a>,
+        pattern: &'a Form<'a>,
+        collection: Ref<'a>,
+        rest: Forms<'a>,
         number: usize,
     ) -> Resolved<'a> {
-        let slot = self.new_slot(span)?;
+        let slot = self.new_slot(whole.span)?;
         self.function().enter_loop(1);
-        let body = self.in_branch(|this| this.level_body(special, span, pattern, slot, rest, body, number));
-        let kept = self.function().leave_loop();
+        let body = self.in_branch(|this| this.level_body(whole, pattern, slot, rest, number));
+        let kept = Cell::new(self.function().leave_loop());
         let (steps, body) = body?;
-        Ok(self.expr(
-            span,
-            Kind::Each(self.arena.alloc(Each {
-                collection,
-                slot,
-                steps,
-                body,
-                kept: Cell::new(kept),
-                unread: Cell::new(false),
-                dying: Cell::new(Slots::EMPTY),
-            })),
-        ))
+        let (unread, dying) = (Cell::default(), Cell::default());
+        let each = self.arena.alloc(Each { collection, slot, steps, body, kept, unread, dying });
+        Ok(self.expr(whole.span, Kind::Each(each)))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, right above")]
     fn level_body(
         &mut self,
-        special: Special,
-        span: Span,
+        whole: Iteration<'a>,
         pattern: &'a Form<'a>,
         slot: u8,
-        items: &'a [Form<'a>],
-        body: &'a [Form<'a>],
+        items: Forms<'a>,
         number: usize,
-    ) -> Result<(&'a [EachStep<'a>], Ref<'a>), Failed> {
+    ) -> Fallible<(&'a [EachStep<'a>], Ref<'a>)> {
+        let Iteration { special, span, body } = whole;
         let mut steps = Vec::new();
         match pattern.symbol() {
             Some(name) => {
@@ -203,12 +185,8 @@ impl<'a> Resolver<'a, '_> {
         {
             rest = more;
             match self.names.text(keyword) {
-                "when" => {
-                    steps.push(EachStep::When(self.test(value), Cell::new(Slots::EMPTY)));
-                }
-                "while" => {
-                    steps.push(EachStep::While(self.test(value), Cell::new(Slots::EMPTY)));
-                }
+                "when" => steps.push(EachStep::When(self.test(value), Cell::default())),
+                "while" => steps.push(EachStep::While(self.test(value), Cell::default())),
                 "let" => match value.vector() {
                     Some(pairs) if pairs.len() % 2 == 0 => {
                         let mut bindings = self.list(4);
@@ -216,15 +194,15 @@ impl<'a> Resolver<'a, '_> {
                         push_bindings(bindings, &mut steps);
                     }
                     _ => {
-                        let message = format!("{} :let needs a vector of pairs", name(special));
+                        let message = format!("{} :let needs a vector of pairs", special.name());
                         return Err(invalid_form(value.span, message)
-                            .hint_boxed("For example (for [x coll :let [y (inc x)]] y)."));
+                            .hint("For example (for [x coll :let [y (inc x)]] y)."));
                     }
                 },
                 other => {
-                    let message = format!("unknown {} modifier :{other}", name(special));
+                    let message = format!("unknown {} modifier :{other}", special.name());
                     let near = nearest(other, &["when", "while", "let"]);
-                    return Err(invalid_form(modifier.span, message).hint_boxed(match near {
+                    return Err(invalid_form(modifier.span, message).hint(match near {
                         Some(near) => format!("Did you mean `:{near}`?"),
                         None => "Known are :when, :while and :let.".to_owned(),
                     }));
@@ -232,7 +210,7 @@ impl<'a> Resolver<'a, '_> {
             }
         }
         let body = match (rest.is_empty(), special) {
-            (false, _) => self.level(special, span, rest, body, number + 1)?,
+            (false, _) => self.level(whole, rest, number + 1)?,
             (true, Special::For) => {
                 let value = self.body(body, span, false);
                 self.expr(value.span, Kind::Emit(value))
@@ -242,7 +220,7 @@ impl<'a> Resolver<'a, '_> {
         Ok((self.slice(steps), body))
     }
 
-    fn check_collection(&self, special: Special, pattern: &Form<'a>, form: &Form<'a>) -> Result<(), Failed> {
+    fn check_collection(&self, special: Special, pattern: &Form<'a>, form: &Form<'a>) -> Done {
         let is_collection = !matches!(
             form.kind,
             FormKind::Int(_)
@@ -254,27 +232,18 @@ impl<'a> Resolver<'a, '_> {
         if is_collection {
             return Ok(());
         }
-        let text = |form: &Form<'_>| crate::form::form_text(self.source, form.span);
-        let message = format!(
-            "{} binding '{}' expected a collection, got: {} ({})",
-            name(special),
-            text(pattern),
-            text(form),
-            form.kind_name()
-        );
-        Err(error(Reason::InvalidArity, form.span, message).hint_boxed(match form.kind {
+        let text = |form: &Form<'_>| form_text(self.source, form.span);
+        let (name, kind, pattern, got) = (special.name(), form.kind_name(), text(pattern), text(form));
+        let message = format!("{name} binding '{pattern}' expected a collection, got: {got} ({kind})");
+        Err(error(Reason::InvalidArity, form.span, message).hint(match form.kind {
             FormKind::Int(_) | FormKind::BigInt(_) | FormKind::Float(_) => {
-                format!("Write (range {}) for the numbers below it.", text(form))
+                format!("Write (range {got}) for the numbers below it.")
             }
             _ => "Give a collection, as in (for [x (:items m)] x).".to_owned(),
         }))
     }
 }
 
-fn push_bindings<'a>(bindings: List<'a, Binding<'a>>, steps: &mut Vec<EachStep<'a>>) {
+fn push_bindings<'a>(bindings: Bindings<'a>, steps: &mut Vec<EachStep<'a>>) {
     steps.extend(bindings.into_iter().map(EachStep::Bind));
-}
-
-fn name(special: Special) -> &'static str {
-    if special == Special::For { "for" } else { "doseq" }
 }

@@ -3,13 +3,13 @@
 //! Values have no cycles, so two functions that need each other cannot hold each other. They are created by makers: a
 //! maker gets all makers of the group and creates its function, which creates the others anew where it needs them.
 
-use crate::diagnostic::Failed;
-use crate::form::{Form, FormKind, walk};
-use crate::ir::{Binding, MAX_SLOTS};
-use crate::meter::{List, Meter};
+use crate::diagnostic::Done;
+use crate::form::{Form, FormKind, Forms, walk};
+use crate::ir::MAX_SLOTS;
+use crate::meter::Meter;
 use crate::names::{Name, Special};
 use crate::resolve::scope::Bindable;
-use crate::resolve::{Resolved, Resolver, wrong_shape};
+use crate::resolve::{Bindings, Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
 
@@ -23,13 +23,13 @@ struct FunctionForm<'a> {
     name: Bindable,
     form: &'a Form<'a>,
     /// The part after the name.
-    rest: &'a [Form<'a>],
+    rest: Forms<'a>,
 }
 
 impl<'a> Resolver<'a, '_> {
     /// `(letfn [(name [params] body …) …] body …)`.
     #[inline(never)]
-    pub(crate) fn letfn_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn letfn_form(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let Some(([written], body)) = rest.split_at_checked(1) else {
             return Err(wrong_shape(Special::Letfn, span));
         };
@@ -58,11 +58,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Binds the functions: each after those it mentions, while there is such an order; the rest as a group.
-    fn letfn_functions(
-        &mut self,
-        functions: Vec<FunctionForm<'a>>,
-        bindings: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    fn letfn_functions(&mut self, functions: Vec<FunctionForm<'a>>, bindings: &mut Bindings<'a>) -> Done {
         let numbers: HashMap<Name, usize> =
             functions.iter().enumerate().map(|(number, function)| (function.name.name(), number)).collect();
         let needs: Vec<HashSet<usize>> =
@@ -80,11 +76,7 @@ impl<'a> Resolver<'a, '_> {
         bound.and(self.letfn_group(&group, bindings))
     }
 
-    fn letfn_function(
-        &mut self,
-        function: &FunctionForm<'a>,
-        bindings: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    fn letfn_function(&mut self, function: &FunctionForm<'a>, bindings: &mut Bindings<'a>) -> Done {
         let (name, span) = (function.name, function.form.span);
         let text = self.names.text(name.name());
         let closure = self.fn_arities("letfn", span, Some(name), text, function.rest)?;
@@ -92,11 +84,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Binds functions that need each other.
-    fn letfn_group(
-        &mut self,
-        group: &[FunctionForm<'a>],
-        bindings: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    fn letfn_group(&mut self, group: &[FunctionForm<'a>], bindings: &mut Bindings<'a>) -> Done {
         let makers: Vec<Bindable> = group.iter().map(|_| Bindable::fresh(self.names)).collect();
         let numbers: HashMap<Name, usize> =
             group.iter().enumerate().map(|(number, function)| (function.name.name(), number)).collect();

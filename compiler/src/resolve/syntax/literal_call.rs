@@ -2,7 +2,7 @@
 //! checked against the known tools before the program runs.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::form::{Form, FormKind, walk};
+use crate::form::{Form, FormKind, Forms, walk};
 use crate::meter::Meter;
 use crate::names::{Names, split_qualified};
 use crate::resolve::Resolver;
@@ -17,7 +17,7 @@ const LOOKS: [&str; 5] = ["tool/servers", "apropos", "dir", "doc", "meta"];
 
 impl<'a> Resolver<'a, '_> {
     /// Notes the server of a call, and has the host check the call.
-    pub(crate) fn look_at_call(&mut self, span: Span, form: ToolForm, arguments: &'a [Form<'a>]) {
+    pub(crate) fn look_at_call(&mut self, span: Span, form: ToolForm, arguments: Forms<'a>) {
         let Some(call) = literal_call(self.meter, self.names, (span, form), arguments) else {
             match arguments.first().map(|first| &first.kind) {
                 // This call fails, and its message needs no other server.
@@ -88,7 +88,7 @@ fn literal_call<'a>(
     meter: &Meter<'_>,
     names: &Names<'a>,
     (span, form): (Span, ToolForm),
-    arguments: &'a [Form<'a>],
+    arguments: Forms<'a>,
 ) -> Option<LiteralCall<'a>> {
     let (first, rest) = arguments.split_first()?;
     match first.kind {
@@ -112,7 +112,7 @@ fn keyed_call<'a>(
     meter: &Meter<'_>,
     names: &Names<'a>,
     (span, form): (Span, ToolForm),
-    items: &'a [Form<'a>],
+    items: Forms<'a>,
 ) -> Option<LiteralCall<'a>> {
     let (mut server, mut tool, mut arguments) = (None, None, None);
     for pair in items.chunks_exact(2) {

@@ -13,8 +13,8 @@ pub(crate) mod quote;
 pub(crate) mod threading;
 
 use super::{Resolved, Resolver};
-use crate::diagnostic::{HintBoxed, invalid_form};
-use crate::form::Form;
+use crate::diagnostic::{Hint, invalid_form};
+use crate::form::{Form, Forms};
 use crate::names::{Name, Special};
 
 impl<'a> Resolver<'a, '_> {
@@ -31,13 +31,13 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         special: Special,
         form: &'a Form<'a>,
-        rest: &'a [Form<'a>],
+        rest: Forms<'a>,
         tail: bool,
     ) -> Resolved<'a> {
         let span = form.span;
         match special {
             Special::Let => self.let_form(span, rest, tail),
-            Special::Loop => self.loop_form(span, rest, tail),
+            Special::Loop => self.loop_form(span, rest),
             Special::Recur => self.recur_form(span, rest, tail),
             Special::Do => Ok(self.body(rest, span, tail)),
             Special::Comment => Ok(self.nil(span)),
@@ -69,7 +69,7 @@ impl<'a> Resolver<'a, '_> {
             Special::Return | Special::Fail => self.exit_form(special, span, rest),
             Special::Dot => {
                 Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead.")
-                    .hint_boxed("For example (.toUpperCase s), or the function itself: (str/upper-case s)."))
+                    .hint("For example (.toUpperCase s), or the function itself: (str/upper-case s)."))
             }
         }
     }

@@ -1,14 +1,14 @@
 //! Translates destructuring, as in `(let [[a b] pair] a)`, into a list of plain bindings.
 
-use crate::diagnostic::{Failed, HintBoxed, error};
-use crate::form::{Form, FormKind};
+use crate::diagnostic::{Done, Failed, Fallible, Hint, error};
+use crate::form::{Form, FormKind, Forms};
 use crate::ir::effects::is_inert;
 use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::meter::List;
 use crate::names::Name;
 use crate::resolve::scope::{Bindable, Rest};
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Resolved, Resolver};
+use crate::resolve::{Bindings, Resolved, Resolver};
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 
@@ -26,11 +26,7 @@ struct MapPattern<'a> {
 
 impl<'a> Resolver<'a, '_> {
     /// Binds a value to a new slot without a name.
-    pub(crate) fn bind_hidden(
-        &mut self,
-        value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<u8, Failed> {
+    pub(crate) fn bind_hidden(&mut self, value: Ref<'a>, out: &mut Bindings<'a>) -> Fallible<u8> {
         let slot = self.new_slot(value.span)?;
         out.push(Binding::new(slot, value));
         Ok(slot)
@@ -40,8 +36,8 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         name: Bindable,
         value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<u8, Failed> {
+        out: &mut Bindings<'a>,
+    ) -> Fallible<u8> {
         let slot = self.bind_hidden(value, out)?;
         self.scopes.bind(name, slot);
         Ok(slot)
@@ -52,8 +48,8 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         pattern: &'a Form<'a>,
         value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+        out: &mut Bindings<'a>,
+    ) -> Done {
         match pattern.kind {
             FormKind::Symbol(name) => {
                 let name = self.bindable(name, pattern.span)?;
@@ -61,18 +57,16 @@ impl<'a> Resolver<'a, '_> {
             }
             FormKind::Vector(items) => self.bind_vector(pattern.span, items, value, out),
             FormKind::Map(items) => self.bind_map(pattern.span, items, value, out),
-            _ => Err(unsupported(
-                pattern.span,
-                format!(
-                    "cannot bind to a {}; use a symbol, [a b & rest] or {{:keys [a b]}}",
-                    pattern.kind_name()
-                ),
-            )
-            .hint_boxed(match pattern.kind {
-                FormKind::List(_) => "Bindings are pairs in one vector, without parentheses: [a 1 b 2].",
-                FormKind::Keyword(_) => "Names have no colon; {:keys [a]} reads the key :a.",
-                _ => "Names and values alternate in one vector, the name first: [a 1 b 2].",
-            })),
+            _ => {
+                let kind = pattern.kind_name();
+                let message =
+                    format!("cannot bind to a {kind}; use a symbol, [a b & rest] or {{:keys [a b]}}");
+                Err(unsupported(pattern.span, message).hint(match pattern.kind {
+                    FormKind::List(_) => "Bindings are pairs in one vector, without parentheses: [a 1 b 2].",
+                    FormKind::Keyword(_) => "Names have no colon; {:keys [a]} reads the key :a.",
+                    _ => "Names and values alternate in one vector, the name first: [a 1 b 2].",
+                }))
+            }
         }
     }
 
@@ -80,11 +74,11 @@ impl<'a> Resolver<'a, '_> {
     ///
     /// # Errors
     /// It is qualified: programs cannot bind names of a namespace.
-    pub(crate) fn bindable(&self, name: Name, span: Span) -> Result<Bindable, Failed> {
+    pub(crate) fn bindable(&self, name: Name, span: Span) -> Fallible<Bindable> {
         Bindable::new(&*self.names, name).ok_or_else(|| {
             let text = self.names.text(name);
             unsupported(span, format!("cannot bind the qualified name {text}"))
-                .hint_boxed("Bind a name without a slash.")
+                .hint("Bind a name without a slash.")
         })
     }
 
@@ -94,20 +88,14 @@ impl<'a> Resolver<'a, '_> {
         span: Span,
         name: Option<Bindable>,
         value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
+        out: &mut Bindings<'a>,
     ) -> Resolved<'a> {
         let Some(name) = name else { return Ok(value) };
         let slot = self.bind_name(name, value, out)?;
         Ok(self.local(span, slot))
     }
 
-    fn bind_vector(
-        &mut self,
-        span: Span,
-        items: &'a [Form<'a>],
-        value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    fn bind_vector(&mut self, span: Span, items: Forms<'a>, value: Ref<'a>, out: &mut Bindings<'a>) -> Done {
         let is_symbol =
             |form: &Form<'_>, text: &str| form.symbol().is_some_and(|name| self.names.text(name) == text);
         let (mut items, mut whole) = (items, None);
@@ -129,10 +117,8 @@ impl<'a> Resolver<'a, '_> {
             items = &items[..at];
         }
         if let Some(keyword) = items.iter().find(|item| item.keyword().is_some()) {
-            return Err(unsupported(
-                keyword.span,
-                "only :as may stand in a vector pattern, before its last name",
-            ));
+            let message = "only :as may stand in a vector pattern, before its last name";
+            return Err(unsupported(keyword.span, message));
         }
         let value = self.bind_whole(span, whole, value, out)?;
         let checked = match self.makes_endless_sequences() {
@@ -163,8 +149,8 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         pattern: &'a Form<'a>,
         value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+        out: &mut Bindings<'a>,
+    ) -> Done {
         let value = match pattern.kind {
             FormKind::Map(_) => self.internal_call(pattern.span, Known::KeywordArguments, &[value])?,
             _ => value,
@@ -176,13 +162,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(())
     }
 
-    fn bind_map(
-        &mut self,
-        span: Span,
-        items: &'a [Form<'a>],
-        value: Ref<'a>,
-        out: &mut List<'a, Binding<'a>>,
-    ) -> Result<(), Failed> {
+    fn bind_map(&mut self, span: Span, items: Forms<'a>, value: Ref<'a>, out: &mut Bindings<'a>) -> Done {
         let parts = self.map_pattern(items)?;
         let value = self.bind_whole(span, parts.whole, value, out)?;
         let checked = self.internal_call(span, Known::MapPattern, &[value])?;
@@ -201,12 +181,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// The value of one key of a map pattern.
-    fn map_entry(
-        &mut self,
-        key: &'a Form<'a>,
-        map: Ref<'a>,
-        default: Option<&'a Form<'a>>,
-    ) -> Result<Ref<'a>, Failed> {
+    fn map_entry(&mut self, key: &'a Form<'a>, map: Ref<'a>, default: Option<&'a Form<'a>>) -> Resolved<'a> {
         let span = key.span;
         let row = match key.kind {
             FormKind::Keyword(name) | FormKind::Symbol(name) => {
@@ -216,10 +191,8 @@ impl<'a> Resolver<'a, '_> {
             _ => {
                 let key = self.resolve(key, false);
                 if !matches!(key.kind, Kind::Literal(_)) {
-                    return Err(unsupported(
-                        span,
-                        "a key of a map pattern must be a keyword, a string or a symbol",
-                    ));
+                    let message = "a key of a map pattern must be a keyword, a string or a symbol";
+                    return Err(unsupported(span, message));
                 }
                 return self.internal_call(span, Known::Entry, &[map, key]);
             }
@@ -233,7 +206,7 @@ impl<'a> Resolver<'a, '_> {
         self.internal_call(span, Known::EntryOr, &[map, key, default])
     }
 
-    fn map_pattern(&self, items: &'a [Form<'a>]) -> Result<MapPattern<'a>, Failed> {
+    fn map_pattern(&self, items: Forms<'a>) -> Fallible<MapPattern<'a>> {
         let mut parts = MapPattern { entries: self.list(0), defaults: self.list(0), whole: None };
         for pair in items.chunks_exact(2) {
             let (left, right) = (&pair[0], &pair[1]);
@@ -246,33 +219,26 @@ impl<'a> Resolver<'a, '_> {
                 }
                 Some("or") => {
                     let FormKind::Map(defaults) = right.kind else {
-                        return Err(unsupported(
-                            right.span,
-                            ":or needs a map of defaults, as in {:or {limit 10}}",
-                        ));
+                        let message = ":or needs a map of defaults, as in {:or {limit 10}}";
+                        return Err(unsupported(right.span, message));
                     };
                     for default in defaults.chunks_exact(2) {
-                        let name = default[0].symbol().ok_or_else(|| {
-                            unsupported(
-                                default[0].span,
-                                "the keys of :or must be symbols, as in {:or {limit 10}}",
-                            )
-                        })?;
+                        let Some(name) = default[0].symbol() else {
+                            let message = "the keys of :or must be symbols, as in {:or {limit 10}}";
+                            return Err(unsupported(default[0].span, message));
+                        };
                         self.meter.step()?;
                         parts.defaults.push((name, &default[1]));
                     }
                 }
                 Some(other) => {
-                    let near = nearest(other, &["keys", "strs", "as", "or"]);
-                    let hint = near.map_or_else(
-                        || {
-                            "Known are :keys, :strs, :as and :or; another key is bound as {name :key}."
-                                .to_owned()
-                        },
-                        |near| format!("Did you mean `:{near}`?"),
-                    );
-                    return Err(unsupported(left.span, format!(":{other} has no meaning in a map pattern"))
-                        .hint_boxed(hint));
+                    let failed = unsupported(left.span, format!(":{other} has no meaning in a map pattern"));
+                    return Err(match nearest(other, &["keys", "strs", "as", "or"]) {
+                        Some(near) => failed.hint(format!("Did you mean `:{near}`?")),
+                        None => failed.hint(
+                            "Known are :keys, :strs, :as and :or; another key is bound as {name :key}.",
+                        ),
+                    });
                 }
                 None => parts.entries.push((*left, *right)),
             }
@@ -280,7 +246,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(parts)
     }
 
-    fn key_list(&self, list: &'a Form<'a>, strings: bool, parts: &mut MapPattern<'a>) -> Result<(), Failed> {
+    fn key_list(&self, list: &'a Form<'a>, strings: bool, parts: &mut MapPattern<'a>) -> Done {
         let Some(names) = list.vector() else {
             return Err(unsupported(list.span, ":keys needs a vector of symbols, as in {:keys [a b]}"));
         };

@@ -8,12 +8,11 @@
 //! step gets the previous steps as a form, because it may not evaluate them at all.
 
 use super::conditional::clause;
-use crate::diagnostic::{Failed, error};
-use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Kind, Slots, SomeChain};
-use crate::meter::List;
+use crate::diagnostic::{Failed, Fallible, error};
+use crate::form::{Form, FormKind, Forms};
+use crate::ir::{Binding, Kind, SomeChain};
 use crate::names::Special;
-use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
+use crate::resolve::{Bindings, Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::builtins::Purity;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -25,13 +24,7 @@ fn invalid_thread(span: Span, special: Special) -> Failed {
 impl<'a> Resolver<'a, '_> {
     /// `->` and `->>` (`last`): `items` are the first expression and the steps.
     #[inline(never)]
-    pub(crate) fn thread(
-        &mut self,
-        span: Span,
-        items: &'a [Form<'a>],
-        last: bool,
-        tail: bool,
-    ) -> Resolved<'a> {
+    pub(crate) fn thread(&mut self, span: Span, items: Forms<'a>, last: bool, tail: bool) -> Resolved<'a> {
         let special = if last { Special::ThreadLast } else { Special::ThreadFirst };
         if items.is_empty() {
             return Err(invalid_thread(span, special));
@@ -61,7 +54,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         span: Span,
         first: &'a Form<'a>,
-        before: &'a [Form<'a>],
+        before: Forms<'a>,
         end: &'a Form<'a>,
         last: bool,
         tail: bool,
@@ -89,12 +82,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// A step with only inert arguments before the threaded value; others are bound first.
-    fn hoist(
-        &mut self,
-        step: &'a Form<'a>,
-        last: bool,
-        bindings: &mut List<'a, Binding<'a>>,
-    ) -> Result<&'a Form<'a>, Failed> {
+    fn hoist(&mut self, step: &'a Form<'a>, last: bool, out: &mut Bindings<'a>) -> Fallible<&'a Form<'a>> {
         let FormKind::List(items) = step.kind else { return Ok(step) };
         let before = if last { items.len() } else { items.len().min(1) };
         if items[..before].iter().all(|item| self.is_inert_form(item, 4)) {
@@ -107,7 +95,7 @@ impl<'a> Resolver<'a, '_> {
                 continue;
             }
             let value = self.resolve(item, false);
-            let slot = self.bind_hidden(value, bindings)?;
+            let slot = self.bind_hidden(value, out)?;
             rewritten[index] = self.hidden(item.span, slot);
         }
         Ok(self.list_of(step.span, rewritten))
@@ -156,23 +144,20 @@ impl<'a> Resolver<'a, '_> {
 
     /// The call of a step with the threaded value inserted.
     fn step_form(&self, step: &Form<'a>, value: Form<'a>, last: bool) -> &'a Form<'a> {
-        let items = match step.kind {
-            FormKind::List(items) if !items.is_empty() => {
-                let mut all = self.list(items.len() + 1);
-                let at = if last { items.len() } else { 1 };
-                all.extend_from_slice(&items[..at]);
-                all.push(value);
-                all.extend_from_slice(&items[at..]);
-                all
-            }
-            _ => return self.list_form(step.span, &[*step, value]),
+        let FormKind::List(items @ [_, ..]) = step.kind else {
+            return self.list_form(step.span, &[*step, value]);
         };
-        self.list_of(step.span, items)
+        let mut all = self.list(items.len() + 1);
+        let at = if last { items.len() } else { 1 };
+        all.extend_from_slice(&items[..at]);
+        all.push(value);
+        all.extend_from_slice(&items[at..]);
+        self.list_of(step.span, all)
     }
 
     /// `(as-> expr name step …)`.
     #[inline(never)]
-    pub(crate) fn thread_as(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    pub(crate) fn thread_as(&mut self, span: Span, rest: Forms<'a>, tail: bool) -> Resolved<'a> {
         let [first, name, steps @ ..] = rest else { return Err(invalid_thread(span, Special::ThreadAs)) };
         let place = name.span;
         let Some(name) = name.symbol() else { return Err(invalid_thread(place, Special::ThreadAs)) };
@@ -193,7 +178,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `(doto expr step …)`: every step gets the same value, which is also the result.
     #[inline(never)]
-    pub(crate) fn doto_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn doto_form(&mut self, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let Some((first, steps)) = rest.split_first() else { return Err(wrong_shape(Special::Doto, span)) };
         let value = self.resolve(first, false);
         let mark = self.scopes.mark();
@@ -213,7 +198,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `cond->` and `cond->>`: a step runs when its own test holds.
     #[inline(never)]
-    pub(crate) fn thread_cond(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn thread_cond(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let Some((first, steps)) = rest.split_first() else { return Err(invalid_thread(span, special)) };
         if steps.len() % 2 == 1 {
             return Err(invalid_thread(span, special));
@@ -240,7 +225,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// `some->` and `some->>`: stops at nil.
     #[inline(never)]
-    pub(crate) fn thread_some(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn thread_some(&mut self, special: Special, span: Span, rest: Forms<'a>) -> Resolved<'a> {
         let Some((form, steps)) = rest.split_first() else { return Err(invalid_thread(span, special)) };
         let last = special == Special::SomeLast;
         let first = self.resolve(form, false);
@@ -253,7 +238,7 @@ impl<'a> Resolver<'a, '_> {
         let mut resolved = self.list(steps.len());
         for step in steps.iter().take_while(self.goes_on()) {
             let call = self.step_form(step, threaded, last);
-            resolved.push((self.branch(call, false), Cell::new(Slots::EMPTY)));
+            resolved.push((self.branch(call, false), Cell::default()));
         }
         self.scopes.release(mark);
         let steps = resolved.into_bump_slice();

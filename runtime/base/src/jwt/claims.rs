@@ -65,7 +65,7 @@ impl Claims {
         if all.get("iss").and_then(Value::as_str) != Some(rules.issuer) {
             return Err(TokenFault::Issuer);
         }
-        if !names_audience(&all, rules.audience) {
+        if !names(all.get("aud"), rules.audience) {
             return Err(TokenFault::Audience);
         }
         if OF_ID_TOKENS.iter().any(|name| all.contains_key(*name)) {
@@ -89,7 +89,7 @@ impl Claims {
 
     /// Whether it names this audience.
     pub fn is_for(&self, audience: &str) -> bool {
-        names_audience(&self.all, audience)
+        names(self.all.get("aud"), audience)
     }
 
     /// Its scopes: `scope` with blanks (RFC 8693, section 4.2), or `scp` as other issuers write it.
@@ -105,27 +105,23 @@ impl Claims {
 
     /// Whether the claim at a JSON pointer is this text, or a list with it.
     pub fn has(&self, pointer: &str, text: &str) -> bool {
-        let mut names = pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
-        let found = names.next().and_then(|first| {
-            names.try_fold(self.all.get(&first)?, |value, name| match value {
+        let mut steps = pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+        let found = steps.next().and_then(|first| {
+            steps.try_fold(self.all.get(&first)?, |value, name| match value {
                 Value::Object(members) => members.get(&name),
                 Value::Array(items) => items.get(name.parse::<usize>().ok()?),
                 _ => None,
             })
         });
-        match found {
-            Some(Value::String(value)) => value == text,
-            Some(Value::Array(items)) => items.iter().any(|item| item == text),
-            _ => false,
-        }
+        names(found, text)
     }
 }
 
-/// Whether `aud` is this audience, compared byte by byte, or a list with it.
-fn names_audience(claims: &Map<String, Value>, wanted: &str) -> bool {
-    match claims.get("aud") {
-        Some(Value::String(audience)) => audience == wanted,
-        Some(Value::Array(audiences)) => audiences.iter().any(|audience| audience == wanted),
+/// Whether a claim is this text, compared byte by byte, or a list with it.
+fn names(claim: Option<&Value>, wanted: &str) -> bool {
+    match claim {
+        Some(Value::String(text)) => text == wanted,
+        Some(Value::Array(items)) => items.iter().any(|item| item == wanted),
         _ => false,
     }
 }

@@ -3,17 +3,16 @@
 
 use super::{KeySet, UnverifiedToken};
 use crate::files;
-use crate::net::{AddressClass, Headers, HttpClient, Method, Url, is_loopback};
-use crate::oauth::{AuthorizationServer, OAuthFault, metadata_addresses};
+use crate::net::{HttpClient, Method, Url, is_loopback};
+use crate::oauth::{
+    AuthorizationServer, Document, OAuthFault, exchange, json_accepted, metadata_addresses, place,
+};
 use crate::sync::RwLocked;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
-
-/// Size limit of a document.
-const DOCUMENT_BYTES: usize = 256 << 10;
+use tokio::time::Instant;
 
 /// Time limit of a request with its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -174,27 +173,12 @@ fn unavailable(text: impl Into<String>) -> OAuthFault {
     OAuthFault::Unavailable(text.into())
 }
 
-struct Document {
-    body: Vec<u8>,
-    class: AddressClass,
-}
-
 async fn get(client: &HttpClient, url: &Url) -> Result<Document, OAuthFault> {
-    let mut headers = Headers::default();
-    // A constant is a valid header.
-    let _ = headers.plain("accept", "application/json");
-    let exchange = async {
-        let mut response = client.send(Method::GET, url, &headers, None).await?;
-        let body = response.body.read(DOCUMENT_BYTES).await?;
-        Ok::<_, crate::net::NetError>((response.status, response.class, body))
-    };
-    let place = || url.origin().ascii_serialization();
-    let late = |_| unavailable(format!("no answer within {} s ({})", PATIENCE.as_secs(), place()));
-    let answer = timeout(PATIENCE, exchange).await.map_err(late)?;
-    let (status, class, body) = answer.map_err(|error| unavailable(error.to_string()))?;
-    match status.is_success() {
-        true => Ok(Document { body, class }),
-        false => Err(unavailable(format!("http {status} ({})", place()))),
+    let headers = json_accepted();
+    let document = exchange(client.send(Method::GET, url, &headers, None), url, PATIENCE).await?;
+    match document.status.is_success() {
+        true => Ok(document),
+        false => Err(unavailable(format!("http {} ({})", document.status, place(url)))),
     }
 }
 

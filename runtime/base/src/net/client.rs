@@ -271,6 +271,6 @@ fn place(url: &Url) -> String {
 }
 
 /// An address without the parts that may hold secrets.
-fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

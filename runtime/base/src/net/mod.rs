@@ -24,6 +24,7 @@ mod tls;
 pub use address::{AddressClass, is_loopback};
 pub use challenge::excerpt;
 pub use challenge::{Challenge, explain_challenges};
+pub(crate) use client::shown;
 pub use client::{ClientOptions, HttpClient};
 pub use error::{NetError, NetFault, remedy};
 pub use header::{HeaderError, Headers};

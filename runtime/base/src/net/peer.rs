@@ -10,11 +10,8 @@ pub(crate) async fn is_of_another_user(peer: SocketAddr, port: u16) -> bool {
     let SocketAddr::V4(peer) = peer else { return true };
     let looked = tasks::blocking(TaskOwner::Process, move |_| {
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
-            user_of(
-                &files::read_text(Path::new(table)).ok()?,
-                peer,
-                SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
-            )
+            let text = files::read_text(Path::new(table)).ok()?;
+            user_of(&text, peer, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
         })
     });
     let sudo = || std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());

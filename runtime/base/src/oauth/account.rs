@@ -2,7 +2,7 @@
 //! account is never used with the tokens of another.
 
 use crate::digest::sha256_hex;
-use crate::oauth::{OAuthFault, random};
+use crate::oauth::{Result, random};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ impl LoginId {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub(super) fn random() -> Result<LoginId, OAuthFault> {
+    pub(super) fn random() -> Result<LoginId> {
         Ok(LoginId(random::unregistered()?.expose().into()))
     }
 

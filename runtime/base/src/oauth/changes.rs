@@ -3,7 +3,7 @@
 //!
 //! Each request for tokens needs a [`LoginChange`], so none can be forgotten.
 
-use crate::oauth::OAuthFault;
+use crate::oauth::{OAuthFault, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl LoginChange {
     ///
     /// # Errors
     /// The process ends.
-    pub(super) fn begin() -> Result<LoginChange, OAuthFault> {
+    pub(super) fn begin() -> Result<LoginChange> {
         under_way().send_modify(|count| {
             *count += 1;
             if let (1, Some(hold)) = (*count, HOLD.get()) {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What a step towards a token gives.
+pub(super) type Result<T, E = OAuthFault> = std::result::Result<T, E>;
+
 /// Why there is no access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OAuthFault {

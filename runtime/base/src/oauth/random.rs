@@ -1,7 +1,7 @@
 //! Makes unguessable values for OAuth logins: `state` parameters, and PKCE verifiers with their challenges.
 
 use crate::digest::sha256;
-use crate::oauth::OAuthFault;
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,12 +11,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 const BYTES: usize = 32;
 
 /// A new value, which is a registered secret from now on.
-pub(super) fn secret(secrets: &SecretRegistry) -> Result<Credential, OAuthFault> {
+pub(super) fn secret(secrets: &SecretRegistry) -> Result<Credential> {
     Ok(Credential::token(unregistered()?.expose(), secrets))
 }
 
 /// A new value, which is not redacted until it is registered.
-pub(super) fn unregistered() -> Result<Credential, OAuthFault> {
+pub(super) fn unregistered() -> Result<Credential> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| OAuthFault::unavailable("the system gives no random numbers"))?;

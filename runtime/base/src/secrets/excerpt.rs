@@ -22,9 +22,7 @@ impl Cut {
     fn end(self, text: &str) -> usize {
         match self {
             Cut::Chars(most) => text.char_indices().nth(most).map_or(text.len(), |(end, _)| end),
-            Cut::Bytes(most) => {
-                (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
-            }
+            Cut::Bytes(most) => text.floor_char_boundary(most),
         }
     }
 }

@@ -114,17 +114,10 @@ fn add(forms: &mut Forms, text: &str) {
 /// JSON text in which every non-ASCII character is escaped.
 fn ascii_only(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character.is_ascii() {
-            true => text.push(character),
-            false => {
-                let units = character
-                    .encode_utf16(&mut [0; 2])
-                    .iter()
-                    .map(|unit| format!("\\u{unit:04x}"))
-                    .collect::<String>();
-                text.push_str(&units);
-            }
+    for unit in json.encode_utf16() {
+        match u8::try_from(unit).ok().filter(u8::is_ascii) {
+            Some(byte) => text.push(char::from(byte)),
+            None => text.push_str(&format!("\\u{unit:04x}")),
         }
     }
     text
@@ -132,18 +125,8 @@ fn ascii_only(json: &str) -> String {
 
 /// Text in which the characters that mean something in HTML are escaped, as most libraries do it.
 fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// Text percent-encoded as a component of an address (RFC 3986, sections 2.1 and 2.3).

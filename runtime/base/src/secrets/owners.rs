@@ -4,6 +4,7 @@ use super::SecretRegistry;
 use super::finder::{Finder, Tail};
 use super::forms::forms_of;
 use crate::sync::RwLocked;
+use secrecy::ExposeSecret;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
@@ -16,7 +17,6 @@ impl SecretRegistry {
     /// Records that a secret belongs to a server. It may belong to several.
     #[doc(hidden)]
     pub fn own(&self, server: &str, value: &str) {
-        use secrecy::ExposeSecret;
         let mut owned = self.shared.owners.0.write_locked();
         let known = owned.iter_mut().find(|(known, _)| known.expose_secret() == value);
         match known {
@@ -28,7 +28,6 @@ impl SecretRegistry {
     /// The server that a secret in the text belongs to, if it does not belong to `server` too.
     #[doc(hidden)]
     pub fn foreign_owner(&self, server: &str, text: &str) -> Option<Arc<str>> {
-        use secrecy::ExposeSecret;
         // Most texts have no secret at all.
         if matches!(self.scrub(text), Cow::Borrowed(_)) {
             return None;

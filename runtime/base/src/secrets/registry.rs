@@ -7,6 +7,7 @@ use super::forms::{self, Forms, forms_of};
 use super::owners::Owners;
 use super::{CleanText, REDACTED};
 use crate::sync::RwLocked;
+use secrecy::ExposeSecret;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
@@ -71,7 +72,6 @@ fn is_token(value: &str) -> bool {
 impl Secrets {
     /// The entry of a value, made if it is new. What is not redacted any more goes then.
     fn entry(&mut self, value: &str) -> &mut Known {
-        use secrecy::ExposeSecret;
         let at = self.values.iter().position(|known| known.value.expose_secret() == value);
         let at = at.unwrap_or_else(|| {
             self.forget();
@@ -105,7 +105,6 @@ pub(super) struct SecretHold {
 
 impl Drop for SecretHold {
     fn drop(&mut self) {
-        use secrecy::ExposeSecret;
         let mut secrets = self.registry.shared.secrets.write_locked();
         let known = secrets.entry(self.value.expose_secret());
         known.holds = known.holds.saturating_sub(1);
@@ -223,7 +222,6 @@ impl SecretRegistry {
     }
 
     fn finder(&self) -> Option<Arc<Finder>> {
-        use secrecy::ExposeSecret;
         if self.is_empty() {
             return None;
         }

@@ -155,8 +155,7 @@ impl FoundLines<'_> {
         if shown.text.len() > self.most_bytes {
             // If the first line is too long, its beginning is shown.
             let keep = if before == 0 { self.most_bytes } else { before };
-            let end = (0..=keep).rev().find(|&end| shown.text.is_char_boundary(end)).unwrap_or(0);
-            shown.text.truncate(end);
+            shown.text.truncate(shown.text.floor_char_boundary(keep));
             shown.truncated = true;
         }
     }

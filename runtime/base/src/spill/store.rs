@@ -113,7 +113,6 @@ struct DiskRoom {
 pub struct RawSpill {
     pub(super) file: File,
     room: DiskRoom,
-    store: SpillStore,
 }
 
 /// Writes a file.
@@ -164,7 +163,7 @@ impl SpillStore {
         let path = self.new_path(".raw");
         let file = files::create_new(&path)?;
         std::fs::remove_file(&path)?;
-        Ok(RawSpill { file, room: DiskRoom { store: self.clone(), bytes: 0 }, store: self.clone() })
+        Ok(RawSpill { file, room: DiskRoom { store: self.clone(), bytes: 0 } })
     }
 
     /// A file for a new result.
@@ -206,13 +205,7 @@ impl SpillStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, SpillState> {
-        self.0.lock()
-    }
-}
-
-impl SharedSpills {
-    fn lock(&self) -> MutexGuard<'_, SpillState> {
-        self.state.locked()
+        self.0.state.locked()
     }
 }
 
@@ -287,7 +280,7 @@ impl RawSpill {
     }
 
     pub(super) fn store(&self) -> &SpillStore {
-        &self.store
+        &self.room.store
     }
 }
 
@@ -332,7 +325,7 @@ impl Drop for Spilled {
         }
         let _ = std::fs::remove_file(&self.path);
         if let Some(shared) = self.store.upgrade() {
-            shared.lock().used -= self.bytes;
+            shared.state.locked().used -= self.bytes;
         }
     }
 }

@@ -220,35 +220,27 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                     rest = &rest[end + 1..];
                     let in_step = rest.is_empty() && unsent == unread.len();
                     match serde_json::from_slice(&held.line) {
-                        Ok(Line { call, tool: Some(tool), arguments: Some(arguments), keep, .. }) => {
+                        Ok(Line { call, tool, request, kept, method, arguments: Some(arguments), keep, .. })
+                            if tool.is_some() || request.is_some() || (kept.is_some() && method.is_some()) =>
+                        {
                             let arguments = place(&held.line, arguments);
                             let Some((bytes, arguments)) = held.take_call(arguments) else {
                                 return Served::broken(ScriptEnd::InvalidLine);
                             };
                             let host = host.clone();
-                            let given = async move { (call, bytes, host.call(&tool, arguments, keep).await) };
+                            let given = async move {
+                                let answer = match (tool, request) {
+                                    (Some(tool), _) => host.call(&tool, arguments, keep).await,
+                                    (None, Some(function)) => host.request(&function, &arguments).await,
+                                    (None, None) => {
+                                        let (kept, method) = (kept.unwrap_or_default(), method.unwrap_or_default());
+                                        let found = host.retained.look(&host.account, &kept, &method, &arguments);
+                                        found.await.map(Reply::value).map_err(Into::into)
+                                    }
+                                };
+                                (call, bytes, answer)
+                            };
                             calls.push(given.boxed());
-                        }
-                        Ok(Line { call, request: Some(function), arguments: Some(arguments), .. }) => {
-                            let arguments = place(&held.line, arguments);
-                            let Some((bytes, arguments)) = held.take_call(arguments) else {
-                                return Served::broken(ScriptEnd::InvalidLine);
-                            };
-                            let host = host.clone();
-                            let given = async move { (call, bytes, host.request(&function, &arguments).await) };
-                            calls.push(given.boxed());
-                        }
-                        Ok(Line { call, kept: Some(kept), method: Some(method), arguments: Some(arguments), .. }) => {
-                            let arguments = place(&held.line, arguments);
-                            let Some((bytes, arguments)) = held.take_call(arguments) else {
-                                return Served::broken(ScriptEnd::InvalidLine);
-                            };
-                            let host = host.clone();
-                            let looked = async move {
-                                let found = host.retained.look(&host.account, &kept, &method, &arguments).await;
-                                (call, bytes, found.map(Reply::value).map_err(Into::into))
-                            };
-                            calls.push(looked.boxed());
                         }
                         Ok(Line { look: Some(_), .. }) if discovery_bytes > UNREAD_BYTES => {
                             return Served::broken(ScriptEnd::Unread);

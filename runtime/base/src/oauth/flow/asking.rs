@@ -2,9 +2,9 @@
 //! browser comes back.
 
 use super::code::AddressReader;
-use crate::oauth::OAuthFault;
 use crate::oauth::login::ServerLogin;
 use crate::oauth::scopes::Scopes;
+use crate::oauth::{OAuthFault, Result};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ impl ServerLogin {
         &self,
         scopes: Option<&Scopes>,
         show: impl FnOnce(String) -> F,
-    ) -> Result<(), OAuthFault> {
+    ) -> Result<()> {
         let _turn = self.inner().asking.lock().await;
         let is_done = match scopes {
             None => self.has_changed().await,

@@ -3,13 +3,13 @@
 use crate::net::Url;
 use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
-use crate::oauth::login::{Inner, NewLogin, ServerLogin};
+use crate::oauth::login::{Inner, LoginPermit, ServerLogin};
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{self, Client};
 use crate::oauth::server::discovery::Discovered;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, Tokens};
-use crate::oauth::{OAuthFault, random};
+use crate::oauth::{OAuthFault, Result, random};
 use crate::secrets::Credential;
 use crate::sync::Locked;
 use serde_json::json;
@@ -82,7 +82,7 @@ impl ServerLogin {
         redirect_uri: &str,
         scopes: Option<&Scopes>,
         reader: AddressReader,
-    ) -> Result<PendingLogin, OAuthFault> {
+    ) -> Result<PendingLogin> {
         let inner = self.inner();
         let (http, discovered) = inner.ask_and_discover().await?;
         let server = &discovered.server;
@@ -126,74 +126,74 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The answer is not the one to this request, or refuses; or the code is not exchanged.
-    pub async fn finish(&self, pending: PendingLogin, query: &str) -> Result<LoginSummary, OAuthFault> {
+    pub async fn finish(&self, pending: PendingLogin, query: &str) -> Result<LoginSummary> {
         let inner = self.inner();
         let code = read_answer(&pending, query, inner)?;
+        let PendingLogin { verifier, redirect_uri, discovered, client, requested, http, .. } = pending;
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code.expose()),
-            ("redirect_uri", pending.redirect_uri.as_str()),
-            ("code_verifier", pending.verifier.expose()),
-            ("resource", pending.discovered.resource.as_str()),
+            ("redirect_uri", redirect_uri.as_str()),
+            ("code_verifier", verifier.expose()),
+            ("resource", discovered.resource.as_str()),
         ];
         let turn = inner.turn().await?;
         let change = LoginChange::begin()?;
-        let PendingLogin { http, discovered, client, .. } = &pending;
-        let endpoint = TokenEndpoint::of_server(http, &discovered.server, client, &inner.secrets)?;
+        let endpoint = TokenEndpoint::of_server(&http, &discovered.server, &client, &inner.secrets)?;
         let tokens = endpoint.tokens(&change, &fields).await?;
-        let summary = LoginSummary::new(&pending.discovered, &pending.requested, &tokens);
-        let PendingLogin { discovered, client, requested, .. } = pending;
-        let new = NewLogin { discovered: &discovered, client, requested, id: LoginId::random()? };
-        inner.store_new(turn, inner.new_login(new, tokens)).await?;
+        inner.store_tokens(turn, &discovered, client, requested, tokens).await
+    }
+}
+
+impl Inner {
+    /// Stores the tokens of a login by a person.
+    pub(super) async fn store_tokens(
+        &self,
+        turn: LoginPermit<'_>,
+        discovered: &Discovered,
+        client: Client,
+        requested: Scopes,
+        tokens: Tokens,
+    ) -> Result<LoginSummary> {
+        let summary = LoginSummary {
+            issuer: discovered.server.issuer.clone(),
+            scopes: tokens.scopes.as_ref().unwrap_or(&requested).to_string(),
+            expires_in: tokens.expires_in,
+            is_renewable: tokens.refresh.is_some(),
+        };
+        let login = self.new_login(discovered, client, requested, tokens, LoginId::random()?);
+        self.store_new(turn, login).await?;
         Ok(summary)
     }
 }
 
-impl LoginSummary {
-    pub(in crate::oauth) fn new(
-        discovered: &Discovered,
-        requested: &Scopes,
-        tokens: &Tokens,
-    ) -> LoginSummary {
-        LoginSummary {
-            issuer: discovered.server.issuer.clone(),
-            scopes: tokens.scopes.as_ref().unwrap_or(requested).to_string(),
-            expires_in: tokens.expires_in,
-            is_renewable: tokens.refresh.is_some(),
-        }
-    }
-}
-
 /// The code of an answer. Nothing of an answer from elsewhere is shown, not even its error (RFC 9207, section 2.4).
-fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Credential, OAuthFault> {
+fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Credential> {
     let get = |name: &str| parameter(query, name);
+    let unusable = |why: &str| Err(OAuthFault::unusable(why));
     // Registered before anything may show it.
     let code = get("code").map(|code| Credential::token(code, &inner.secrets));
     // A person was shown it, so it was not redacted before.
     drop(Credential::token(pending.state.expose(), &inner.secrets));
     if !pending.is_answered_by(query) {
-        return Err(OAuthFault::unusable("the answer belongs to another login: its state differs"));
+        return unusable("the answer belongs to another login: its state differs");
     }
     if is_repeated(query, "iss") {
-        return Err(OAuthFault::unusable("the answer names its authorization server twice"));
+        return unusable("the answer names its authorization server twice");
     }
     let server = &pending.discovered.server;
     match get("iss") {
         Some(issuer) if issuer != server.issuer => {
-            return Err(OAuthFault::unusable(
-                "the answer is from another authorization server than was asked",
-            ));
+            return unusable("the answer is from another authorization server than was asked");
         }
         None if server.authorization_response_iss_parameter_supported => {
-            return Err(OAuthFault::unusable(
-                "the answer does not say which authorization server it is from",
-            ));
+            return unusable("the answer does not say which authorization server it is from");
         }
         Some(_) | None => {}
     }
     if let Some(error) = get("error") {
         let said = json!({ "error": error, "error_description": get("error_description") });
-        return Err(OAuthFault::unusable(format!("the login was refused{}", client::described(&said))));
+        return unusable(&format!("the login was refused{}", client::described(&said)));
     }
     code.ok_or_else(|| OAuthFault::unusable("the answer holds no code"))
 }

@@ -2,15 +2,14 @@
 //! page, which may be open on another device.
 
 use super::code::LoginSummary;
-use crate::oauth::OAuthFault;
-use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
-use crate::oauth::login::{NewLogin, ServerLogin};
+use crate::oauth::login::ServerLogin;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::Discovered;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault};
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::Credential;
 use serde::Deserialize;
 use std::time::Duration;
@@ -78,7 +77,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The server has no login, or none of this kind.
-    pub async fn begin_device(&self, scopes: Option<&Scopes>) -> Result<PendingDevice, OAuthFault> {
+    pub async fn begin_device(&self, scopes: Option<&Scopes>) -> Result<PendingDevice> {
         let inner = self.inner();
         let (http, discovered) = inner.ask_and_discover().await?;
         let server = &discovered.server;
@@ -115,7 +114,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The person refuses, or is too late.
-    pub async fn finish_device(&self, pending: PendingDevice) -> Result<LoginSummary, OAuthFault> {
+    pub async fn finish_device(&self, pending: PendingDevice) -> Result<LoginSummary> {
         let inner = self.inner();
         let PendingDevice { code, ends, mut interval, discovered, client, requested, http, .. } = pending;
         let fields = [
@@ -141,11 +140,7 @@ impl ServerLogin {
                 Err(fault) => return Err(fault.into()),
             }
         };
-        let summary = LoginSummary::new(&discovered, &requested, &tokens);
         let turn = inner.turn().await?;
-        let (client, id) = (client.clone(), LoginId::random()?);
-        let new = NewLogin { discovered: &discovered, client, requested, id };
-        inner.store_new(turn, inner.new_login(new, tokens)).await?;
-        Ok(summary)
+        inner.store_tokens(turn, &discovered, client, requested, tokens).await
     }
 }

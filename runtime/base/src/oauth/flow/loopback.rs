@@ -55,7 +55,9 @@ impl LoopbackListener {
 
     /// The address that the authorization server sends the browser back to.
     pub fn redirect_uri(&self) -> String {
-        redirect_uri(self.port, self.is_named)
+        // Clients that are registered by hand have the name of this machine in it, as hosts document it.
+        let host = if self.is_named { "localhost" } else { "127.0.0.1" };
+        format!("http://{host}:{}{CALLBACK}", self.port)
     }
 
     /// The address for the browser, which leads to the authorization server. It holds no state and no token.
@@ -120,20 +122,12 @@ impl ServerLogin {
         }
         let stored = self.inner().stored().await.ok().flatten();
         let address = stored.and_then(|stored| Url::parse(&stored.client.redirect_uri?).ok());
-        match LoopbackListener::bind(address.and_then(|address| address.port()).unwrap_or_default(), false)
-            .await
-        {
+        let port = address.and_then(|address| address.port()).unwrap_or_default();
+        match LoopbackListener::bind(port, false).await {
             Ok(listener) => Ok(listener),
             Err(_) => LoopbackListener::bind(0, false).await,
         }
     }
-}
-
-/// The redirect address on a port of this machine. Clients that are registered by hand have the name of this machine in
-/// it, as hosts document it.
-fn redirect_uri(port: u16, is_named: bool) -> String {
-    let host = if is_named { "localhost" } else { "127.0.0.1" };
-    format!("http://{host}:{port}{CALLBACK}")
 }
 
 /// The answer of a login, whose browser still waits.

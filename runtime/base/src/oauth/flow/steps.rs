@@ -2,13 +2,13 @@
 //! the scopes to request and the OAuth client to use.
 
 use crate::net::{AddressClass, Headers, Method};
-use crate::oauth::OAuthFault;
 use crate::oauth::login::Inner;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{self, Client, ClientOrigin};
 use crate::oauth::server::discovery::{self, Discovered};
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::settings::Grant;
+use crate::oauth::{OAuthFault, Result};
 use crate::sync::Locked;
 use serde_json::json;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Inner {
     /// Asks the server what it wants, and finds its authorization server.
-    pub(in crate::oauth) async fn ask_and_discover(&self) -> Result<(NamedHttp, Discovered), OAuthFault> {
+    pub(in crate::oauth) async fn ask_and_discover(&self) -> Result<(NamedHttp, Discovered)> {
         self.ask().await?;
         let http = self.named_http(self.seen().class.unwrap_or(AddressClass::Public));
         let discovered = self.discover(&http).await?;
@@ -27,7 +27,7 @@ impl Inner {
     }
 
     /// Asks the server without a token, so that it says what it wants.
-    async fn ask(&self) -> Result<(), OAuthFault> {
+    async fn ask(&self) -> Result<()> {
         let mut headers = Headers::default();
         for (name, value) in
             [("content-type", "application/json"), ("accept", "application/json, text/event-stream")]
@@ -44,7 +44,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn discover(&self, http: &NamedHttp) -> Result<Discovered, OAuthFault> {
+    async fn discover(&self, http: &NamedHttp) -> Result<Discovered> {
         let seen = self.seen();
         let found = discovery::resource(http, &self.server, seen.metadata.as_deref()).await?;
         let confirmed = self.confirmed.locked().clone();
@@ -56,7 +56,7 @@ impl Inner {
     }
 
     /// A configured client belongs to one issuer. The server names issuers, so it must not decide where a secret goes.
-    async fn check_client(&self, issuer: &str, is_wanted: bool) -> Result<(), OAuthFault> {
+    async fn check_client(&self, issuer: &str, is_wanted: bool) -> Result<()> {
         let Some(client) = &self.settings.client else { return Ok(()) };
         match self.stored().await? {
             Some(stored) if stored.issuer == issuer => Ok(()),
@@ -78,7 +78,7 @@ impl Inner {
         &self,
         discovered: &Discovered,
         named: Option<&Scopes>,
-    ) -> Result<Scopes, OAuthFault> {
+    ) -> Result<Scopes> {
         let supported: Scopes = discovered.scopes_supported.iter().cloned().collect();
         let seen = self.seen();
         let mut scopes = match (named, &self.settings.scopes, &seen.scopes) {
@@ -108,7 +108,7 @@ impl Inner {
         discovered: &Discovered,
         redirect_uri: Option<&str>,
         scopes: &Scopes,
-    ) -> Result<Client, OAuthFault> {
+    ) -> Result<Client> {
         let server = &discovered.server;
         if let Some(client) = Client::configured(self.settings.client.as_ref(), server)? {
             return Ok(client);

@@ -1,10 +1,9 @@
 //! Logs in without a person: as the client itself (client credentials), or through an identity provider that vouches
 //! for the person (MCP enterprise-managed authorization).
 
-use crate::oauth::OAuthFault;
 use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
-use crate::oauth::login::{Inner, NewLogin};
+use crate::oauth::login::Inner;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::{self, Discovered};
@@ -12,6 +11,7 @@ use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, Tokens};
 use crate::oauth::settings::{Grant, IdentityProvider};
 use crate::oauth::store::stored::StoredLogin;
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::Credential;
 use crate::tasks::{self, TaskOwner};
 use crate::{files, net::AddressClass};
@@ -23,7 +23,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 
 impl Inner {
     /// Obtains tokens without a person.
-    pub(in crate::oauth) async fn unattended(&self, change: &LoginChange) -> Result<StoredLogin, OAuthFault> {
+    pub(in crate::oauth) async fn unattended(&self, change: &LoginChange) -> Result<StoredLogin> {
         let (http, discovered) = self.ask_and_discover().await?;
         let server = &discovered.server;
         let client = Client::configured(self.settings.client.as_ref(), server)?;
@@ -40,8 +40,7 @@ impl Inner {
                 (endpoint.tokens(change, &fields).await?, LoginId::client())
             }
         };
-        let new = NewLogin { discovered: &discovered, client, requested, id };
-        Ok(self.new_login(new, tokens))
+        Ok(self.new_login(&discovered, client, requested, tokens, id))
     }
 
     /// Exchanges the person's ID token for a grant that is good at the authorization server of the resource, and that
@@ -53,7 +52,7 @@ impl Inner {
         discovered: &Discovered,
         client: &Client,
         requested: &Scopes,
-    ) -> Result<(Tokens, LoginId), OAuthFault> {
+    ) -> Result<(Tokens, LoginId)> {
         let provider = self.settings.identity_provider.as_ref();
         let provider =
             provider.ok_or_else(|| OAuthFault::unusable("this grant needs an identity provider"))?;
@@ -69,7 +68,7 @@ impl Inner {
     }
 
     /// The person's ID token, which something else keeps fresh.
-    async fn id_token(&self, provider: &IdentityProvider) -> Result<Credential, OAuthFault> {
+    async fn id_token(&self, provider: &IdentityProvider) -> Result<Credential> {
         let path = provider.id_token_file.clone();
         let read = tasks::blocking(TaskOwner::Process, move |_| {
             files::read_text(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -86,7 +85,7 @@ impl Inner {
         discovered: &Discovered,
         requested: &Scopes,
         id_token: &Credential,
-    ) -> Result<Credential, OAuthFault> {
+    ) -> Result<Credential> {
         // The provider is configured, so its address may be anywhere.
         let http = NamedHttp::new(&self.http, &self.server, AddressClass::Loopback);
         let server = discovery::issuer(&http, &provider.issuer).await?;

@@ -23,18 +23,16 @@ pub(super) fn with_tokens(old: &StoredLogin, tokens: Tokens) -> StoredLogin {
     }
 }
 
-/// How a login came about.
-pub(in crate::oauth) struct NewLogin<'a> {
-    pub(in crate::oauth) discovered: &'a Discovered,
-    pub(in crate::oauth) client: Client,
-    pub(in crate::oauth) requested: Scopes,
-    pub(in crate::oauth) id: LoginId,
-}
-
 impl Inner {
     /// The login with these tokens.
-    pub(in crate::oauth) fn new_login(&self, new: NewLogin<'_>, tokens: Tokens) -> StoredLogin {
-        let NewLogin { discovered, client, requested, id } = new;
+    pub(in crate::oauth) fn new_login(
+        &self,
+        discovered: &Discovered,
+        client: Client,
+        requested: Scopes,
+        tokens: Tokens,
+        id: LoginId,
+    ) -> StoredLogin {
         let obtained_at = now();
         StoredLogin {
             server: self.server.to_string(),

@@ -9,10 +9,9 @@
 mod made;
 mod renewal;
 
-pub(super) use made::NewLogin;
+pub(super) use renewal::LoginPermit;
 
 use crate::net::{AddressClass, Challenge, ClientOptions, HttpClient, Response, Url};
-use crate::oauth::OAuthFault;
 use crate::oauth::account::LoginId;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
@@ -23,6 +22,7 @@ use crate::oauth::server::token::{TokenEndpoint, TokenFault};
 use crate::oauth::settings::{Grant, LoginIdentity, LoginOptions, OAuthSettings};
 use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark, TokenStore};
+use crate::oauth::{OAuthFault, Result};
 use crate::panics::{contained, panic_text};
 use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
@@ -240,7 +240,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn facts(&self) -> Result<Option<LoginFacts>, OAuthFault> {
+    pub async fn facts(&self) -> Result<Option<LoginFacts>> {
         Ok(self.0.stored().await?.map(|login| login.facts()))
     }
 
@@ -253,7 +253,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The server, or the identity provider, refuses.
-    pub async fn obtain(&self) -> Result<LoginFacts, OAuthFault> {
+    pub async fn obtain(&self) -> Result<LoginFacts> {
         let turn = self.0.turn().await?;
         let change = LoginChange::begin()?;
         let login = self.0.unattended(&change).await?;
@@ -266,7 +266,7 @@ impl ServerLogin {
     ///
     /// # Errors
     /// The server does not revoke; then the login stays.
-    pub async fn forget(&self, revokes: bool) -> Result<Forgotten, OAuthFault> {
+    pub async fn forget(&self, revokes: bool) -> Result<Forgotten> {
         let inner = &self.0;
         let Some(store) = &inner.options.store else { return Ok(Forgotten::Nothing) };
         inner.must_not_be_withheld()?;
@@ -373,7 +373,7 @@ impl Inner {
         self.options.serves_many && !is_decided && !self.settings.grant.is_unattended()
     }
 
-    fn must_not_be_withheld(&self) -> Result<(), OAuthFault> {
+    fn must_not_be_withheld(&self) -> Result<()> {
         let why = match self.settings.identity {
             _ if !self.is_withheld() => return Ok(()),
             LoginIdentity::User => {
@@ -389,7 +389,7 @@ impl Inner {
 
     /// The login that is stored under this key. A file that was put there from elsewhere may be the login of another server,
     /// or of another caller: its tokens are for them alone.
-    async fn read(&self, store: &TokenStore) -> Result<Option<StoredLogin>, OAuthFault> {
+    async fn read(&self, store: &TokenStore) -> Result<Option<StoredLogin>> {
         let stored = store.read(&self.key, &self.secrets).await?;
         let (server, owner) = (self.server.as_str(), self.options.owner.as_deref());
         if stored.as_ref().is_some_and(|login| !login.is_of(server, owner)) {
@@ -400,7 +400,7 @@ impl Inner {
     }
 
     /// The login that is stored now.
-    pub(super) async fn stored(&self) -> Result<Option<StoredLogin>, OAuthFault> {
+    pub(super) async fn stored(&self) -> Result<Option<StoredLogin>> {
         self.must_not_be_withheld()?;
         match &self.options.store {
             Some(store) => self.read(store).await,
@@ -451,7 +451,7 @@ impl Inner {
     }
 
     /// Tells the server that the tokens are not needed any more (RFC 7009).
-    async fn revoke(&self, login: &StoredLogin) -> Result<(), OAuthFault> {
+    async fn revoke(&self, login: &StoredLogin) -> Result<()> {
         let endpoint = login.revocation_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| {
             OAuthFault::unusable(format!(

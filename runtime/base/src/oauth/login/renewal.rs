@@ -7,12 +7,12 @@
 
 use super::made::with_tokens;
 use super::{Inner, ServerLogin};
-use crate::oauth::OAuthFault;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault, Tokens};
 use crate::oauth::store::stored::{StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginLock, TokenStore};
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::Credential;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
@@ -77,7 +77,7 @@ pub(in crate::oauth) struct LoginPermit<'a> {
 
 impl LoginPermit<'_> {
     /// Removes the login from the store.
-    pub(super) async fn remove(self, key: &LoginKey) -> Result<(), OAuthFault> {
+    pub(super) async fn remove(self, key: &LoginKey) -> Result<()> {
         self.store.remove(key, &self.lock).await
     }
 }
@@ -88,7 +88,7 @@ impl ServerLogin {
         &self,
         used: Option<Arc<StoredLogin>>,
         cause: Cause,
-    ) -> Result<Arc<StoredLogin>, OAuthFault> {
+    ) -> Result<Arc<StoredLogin>> {
         let inner = self.0.clone();
         let task = tasks::spawn(TaskOwner::Process, async move { inner.renew(used, cause).await });
         task.await.unwrap_or_else(|_| Err(OAuthFault::unavailable("the renewal of the login has failed")))
@@ -118,7 +118,7 @@ impl ServerLogin {
 
 impl Inner {
     /// Waits for the right to change the login.
-    pub(in crate::oauth) async fn turn(&self) -> Result<LoginPermit<'_>, OAuthFault> {
+    pub(in crate::oauth) async fn turn(&self) -> Result<LoginPermit<'_>> {
         let store = self.options.store.as_ref();
         let store = store.ok_or_else(|| OAuthFault::unusable("there is no folder to store the login in"))?;
         let renewal = self.renewal.lock().await;
@@ -127,11 +127,7 @@ impl Inner {
     }
 
     /// A login that is not the one that was `used`, which is due or was refused.
-    async fn renew(
-        &self,
-        used: Option<Arc<StoredLogin>>,
-        cause: Cause,
-    ) -> Result<Arc<StoredLogin>, OAuthFault> {
+    async fn renew(&self, used: Option<Arc<StoredLogin>>, cause: Cause) -> Result<Arc<StoredLogin>> {
         let is_news = |login: &StoredLogin| {
             used.as_ref().is_none_or(|used| !login.has_access_of(used)) && !login.is_due(now())
         };
@@ -161,7 +157,7 @@ impl Inner {
         store: &TokenStore,
         lock: &LoginLock,
         is_news: impl Fn(&StoredLogin) -> bool,
-    ) -> Result<Arc<StoredLogin>, OAuthFault> {
+    ) -> Result<Arc<StoredLogin>> {
         // Another process may have renewed it while this one waited, or a person has logged in or out.
         let mut stored = self.stored().await?;
         if let Some(unsaved) = renewal.unsaved.take().filter(|unsaved| unsaved.may_replace(stored.as_ref())) {
@@ -194,7 +190,7 @@ impl Inner {
         store: &TokenStore,
         stored: StoredLogin,
         lock: &LoginLock,
-    ) -> Result<Arc<StoredLogin>, OAuthFault> {
+    ) -> Result<Arc<StoredLogin>> {
         let mut stored = self.adopted(stored);
         loop {
             let Some(refresh) = &stored.refresh else {
@@ -252,7 +248,7 @@ impl Inner {
         login: StoredLogin,
         replaced: Option<Credential>,
         lock: &LoginLock,
-    ) -> Result<Arc<StoredLogin>, OAuthFault> {
+    ) -> Result<Arc<StoredLogin>> {
         match store.write(&self.key, &login, lock).await {
             Ok(()) => Ok(self.use_login(login)),
             Err(fault) => {
@@ -269,7 +265,7 @@ impl Inner {
         &self,
         mut turn: LoginPermit<'_>,
         login: StoredLogin,
-    ) -> Result<(), OAuthFault> {
+    ) -> Result<()> {
         turn.store.write(&self.key, &login, &turn.lock).await?;
         *turn.renewal = Renewal::default();
         self.use_login(login);
@@ -277,7 +273,7 @@ impl Inner {
     }
 
     /// Remembers scopes that a call has missed. False if the last login has asked for all of them.
-    pub(super) async fn remember_missing(&self, scopes: &Scopes) -> Result<bool, OAuthFault> {
+    pub(super) async fn remember_missing(&self, scopes: &Scopes) -> Result<bool> {
         let Some(store) = &self.options.store else { return Ok(true) };
         if self.settings.grant.is_unattended() {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! Reads the private key of an OAuth client, and signs with it the JSON Web Tokens that authenticate the client at an
 //! authorization server (RFC 7523).
 
-use crate::oauth::{OAuthFault, random};
+use crate::oauth::{OAuthFault, Result, random};
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -84,7 +84,7 @@ impl SigningKey {
         client: &str,
         issuer: &str,
         secrets: &SecretRegistry,
-    ) -> Result<Credential, OAuthFault> {
+    ) -> Result<Credential> {
         let now = crate::oauth::store::stored::now();
         let mut header = json!({ "alg": self.algorithm(), "typ": "JWT" });
         if let Some(id) = &self.id {

@@ -2,11 +2,11 @@
 //! document, or registered), and how it authenticates.
 
 use crate::named_enum;
-use crate::oauth::OAuthFault;
 use crate::oauth::server::assertion::SigningKey;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::metadata::AuthorizationServer;
 use crate::oauth::settings::ConfiguredClient;
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ named_enum! {
 
 impl ClientMethod {
     /// The method for a client with a secret that the server supports. Without a list it is Basic (RFC 8414).
-    fn with_secret(server: &AuthorizationServer) -> Result<ClientMethod, OAuthFault> {
+    fn with_secret(server: &AuthorizationServer) -> Result<ClientMethod> {
         let Some(supported) = &server.token_endpoint_auth_methods_supported else {
             return Ok(ClientMethod::Basic);
         };
@@ -77,7 +77,7 @@ impl Client {
         &self,
         issuer: &str,
         secrets: &SecretRegistry,
-    ) -> Result<Authentication, OAuthFault> {
+    ) -> Result<Authentication> {
         let (mut fields, mut header) = (vec![("client_id", Credential::composed(self.id.as_str()))], None);
         match (self.method, &self.secret, &self.key) {
             (ClientMethod::Basic, Some(secret), _) => {
@@ -107,7 +107,7 @@ impl Client {
     pub(in crate::oauth) fn configured(
         client: Option<&ConfiguredClient>,
         server: &AuthorizationServer,
-    ) -> Result<Option<Client>, OAuthFault> {
+    ) -> Result<Option<Client>> {
         let Some(client) = client else { return Ok(None) };
         let method = match (&client.key, &client.secret) {
             (Some(_), _) => ClientMethod::PrivateKeyJwt,
@@ -154,7 +154,7 @@ pub(in crate::oauth) async fn register(
     redirect_uri: Option<&str>,
     scope: &str,
     secrets: &SecretRegistry,
-) -> Result<Client, OAuthFault> {
+) -> Result<Client> {
     let Some(endpoint) = &server.registration_endpoint else {
         return Err(OAuthFault::unusable(format!(
             "{} registers no clients: register ptc there by hand, and write its id into the entry: \

@@ -1,10 +1,10 @@
 //! Finds the OAuth authorization server of an upstream server by the upstream's metadata (RFC 9728), then reads that
 //! server's own metadata (RFC 8414, OpenID Connect Discovery).
 
-use crate::net::Url;
-use crate::oauth::OAuthFault;
+use crate::net::{Url, shown};
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::metadata::{AuthorizationServer, ProtectedResource};
+use crate::oauth::{OAuthFault, Result};
 
 const RESOURCE_PATH: &str = "/.well-known/oauth-protected-resource";
 const SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
@@ -19,15 +19,6 @@ pub(in crate::oauth) struct Discovered {
     pub(in crate::oauth) scopes_supported: Vec<String>,
     /// The authorization server.
     pub(in crate::oauth) server: AuthorizationServer,
-}
-
-/// A resource and the issuers that it names.
-#[derive(Clone, Debug)]
-pub(in crate::oauth) struct FoundResource {
-    resource: String,
-    scopes_supported: Vec<String>,
-    /// Empty for a server of the revision 2025-03-26, which is its own authorization server.
-    issuers: Vec<String>,
 }
 
 /// The value of `resource` for a server whose metadata names none: its address without a fragment, and without the
@@ -48,7 +39,7 @@ pub(in crate::oauth) async fn resource(
     http: &NamedHttp,
     server: &Url,
     named: Option<&str>,
-) -> Result<Option<FoundResource>, OAuthFault> {
+) -> Result<Option<ProtectedResource>> {
     let addresses = match named {
         Some(text) => vec![http.address(text, "the metadata of the resource")?],
         None => {
@@ -71,11 +62,7 @@ pub(in crate::oauth) async fn resource(
         if found.authorization_servers.is_empty() {
             return Err(OAuthFault::unusable(format!("{} names no authorization server", shown(address))));
         }
-        return Ok(Some(FoundResource {
-            resource: found.resource,
-            scopes_supported: found.scopes_supported,
-            issuers: found.authorization_servers,
-        }));
+        return Ok(Some(found));
     }
     match named {
         Some(_) => Err(OAuthFault::unusable("the metadata of the resource is not where the server says")),
@@ -88,10 +75,10 @@ pub(in crate::oauth) async fn resource(
 pub(in crate::oauth) async fn authorization_server(
     http: &NamedHttp,
     server: &Url,
-    found: Option<FoundResource>,
+    found: Option<ProtectedResource>,
     wanted: Option<&str>,
-) -> Result<Discovered, OAuthFault> {
-    let Some(FoundResource { resource, scopes_supported, issuers }) = found else {
+) -> Result<Discovered> {
+    let Some(ProtectedResource { resource, authorization_servers: issuers, scopes_supported }) = found else {
         return own_server(http, server).await;
     };
     let issuer = match wanted {
@@ -108,10 +95,7 @@ pub(in crate::oauth) async fn authorization_server(
 }
 
 /// Reads the metadata of an issuer.
-pub(in crate::oauth) async fn issuer(
-    http: &NamedHttp,
-    issuer: &str,
-) -> Result<AuthorizationServer, OAuthFault> {
+pub(in crate::oauth) async fn issuer(http: &NamedHttp, issuer: &str) -> Result<AuthorizationServer> {
     let address = http.address(issuer, "the issuer")?;
     for address in metadata_addresses(&address) {
         let Some(document) = http.document(&address).await? else { continue };
@@ -140,7 +124,7 @@ pub(crate) fn metadata_addresses(issuer: &Url) -> Vec<Url> {
 
 /// The authorization server of a resource without metadata: the origin of the resource (MCP 2025-03-26), whose
 /// endpoints have fixed paths when it has no metadata either.
-async fn own_server(http: &NamedHttp, server: &Url) -> Result<Discovered, OAuthFault> {
+async fn own_server(http: &NamedHttp, server: &Url) -> Result<Discovered> {
     let origin = server.origin().ascii_serialization();
     let metadata = match own_metadata(http, server).await? {
         Some(metadata) if metadata.issuer.trim_end_matches('/') == origin => metadata,
@@ -171,7 +155,7 @@ async fn own_server(http: &NamedHttp, server: &Url) -> Result<Discovered, OAuthF
 pub(in crate::oauth) async fn own_metadata(
     http: &NamedHttp,
     server: &Url,
-) -> Result<Option<AuthorizationServer>, OAuthFault> {
+) -> Result<Option<AuthorizationServer>> {
     let document = http.document(&at_path(server, SERVER_PATH)).await?;
     Ok(document.and_then(|document| document.json()))
 }
@@ -192,11 +176,6 @@ fn at_path(server: &Url, path: &str) -> Url {
     url.set_query(None);
     url.set_fragment(None);
     url
-}
-
-/// An address without the parts that may hold secrets.
-fn shown(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 #[cfg(test)]

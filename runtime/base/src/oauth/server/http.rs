@@ -1,9 +1,11 @@
 //! Sends HTTP requests to authorization servers with limits of size and time, and only to `https` addresses unless
 //! plain `http` is local or configured.
 
-use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, StatusCode, Url, is_loopback};
-use crate::oauth::OAuthFault;
+use crate::net::{
+    AddressClass, Headers, HttpClient, Method, NetError, Payload, Response, StatusCode, Url, is_loopback,
+};
 use crate::oauth::server::metadata::AuthorizationServer;
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::Credential;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -24,9 +26,11 @@ pub(in crate::oauth) struct NamedHttp {
 }
 
 /// An answer with its whole body.
-pub(in crate::oauth) struct Document {
-    pub(in crate::oauth) status: StatusCode,
-    pub(in crate::oauth) body: Vec<u8>,
+pub(crate) struct Document {
+    pub(crate) status: StatusCode,
+    /// What can reach the host that answered.
+    pub(crate) class: AddressClass,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Document {
@@ -44,7 +48,7 @@ impl NamedHttp {
     }
 
     /// An address that requests may go to: `https`, or on this machine.
-    pub(in crate::oauth) fn address(&self, text: &str, what: &str) -> Result<Url, OAuthFault> {
+    pub(in crate::oauth) fn address(&self, text: &str, what: &str) -> Result<Url> {
         let url =
             Url::parse(text).map_err(|why| OAuthFault::unusable(format!("{what} is no address: {why}")))?;
         let is_safe = match url.scheme() {
@@ -60,10 +64,7 @@ impl NamedHttp {
 
     /// Checks the endpoints of an authorization server before a person is asked to log in there: later they get codes and
     /// tokens. The authorization endpoint is the browser's to reach.
-    pub(in crate::oauth) async fn check_endpoints(
-        &self,
-        server: &AuthorizationServer,
-    ) -> Result<(), OAuthFault> {
+    pub(in crate::oauth) async fn check_endpoints(&self, server: &AuthorizationServer) -> Result<()> {
         for (endpoint, what) in [
             (&server.token_endpoint, "the token endpoint"),
             (&server.registration_endpoint, "the registration endpoint"),
@@ -79,10 +80,8 @@ impl NamedHttp {
     }
 
     /// A document, or `None` where there is none (any 4xx).
-    pub(in crate::oauth) async fn document(&self, url: &Url) -> Result<Option<Document>, OAuthFault> {
-        let mut headers = Headers::default();
-        accept_json(&mut headers);
-        let document = self.send(Method::GET, url, &headers, None).await?;
+    pub(in crate::oauth) async fn document(&self, url: &Url) -> Result<Option<Document>> {
+        let document = self.send(Method::GET, url, &json_accepted(), None).await?;
         match document.status {
             status if status.is_success() => Ok(Some(document)),
             status if status.is_client_error() => Ok(None),
@@ -96,10 +95,9 @@ impl NamedHttp {
         url: &Url,
         fields: &[(&str, &str)],
         authorization: Option<&Credential>,
-    ) -> Result<Document, OAuthFault> {
+    ) -> Result<Document> {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let mut headers = Headers::default();
-        accept_json(&mut headers);
+        let mut headers = json_accepted();
         // Constants of this module, and base64.
         let _ = headers.plain("content-type", "application/x-www-form-urlencoded");
         if let Some(authorization) = authorization {
@@ -109,13 +107,8 @@ impl NamedHttp {
     }
 
     /// Posts JSON.
-    pub(in crate::oauth) async fn post_json(
-        &self,
-        url: &Url,
-        body: &serde_json::Value,
-    ) -> Result<Document, OAuthFault> {
-        let mut headers = Headers::default();
-        accept_json(&mut headers);
+    pub(in crate::oauth) async fn post_json(&self, url: &Url, body: &serde_json::Value) -> Result<Document> {
+        let mut headers = json_accepted();
         let _ = headers.plain("content-type", "application/json");
         self.send(Method::POST, url, &headers, Some(body.to_string().into())).await
     }
@@ -126,24 +119,37 @@ impl NamedHttp {
         url: &Url,
         headers: &Headers,
         body: Option<Payload>,
-    ) -> Result<Document, OAuthFault> {
-        let exchange = async {
-            let mut response = self.client.send(method, url, headers, body).await?;
-            let body = response.body.read(DOCUMENT_BYTES).await?;
-            Ok::<_, crate::net::NetError>(Document { status: response.status, body })
-        };
-        let late =
-            || OAuthFault::unavailable(format!("no answer within {} s ({})", PATIENCE.as_secs(), place(url)));
-        let answer = timeout(PATIENCE, exchange).await.map_err(|_| late())?;
-        answer.map_err(|error| OAuthFault::unavailable(error.to_string()))
+    ) -> Result<Document> {
+        exchange(self.client.send(method, url, headers, body), url, PATIENCE).await
     }
 }
 
-fn accept_json(headers: &mut Headers) {
+/// The answer to a request to this address, with its whole body.
+pub(crate) async fn exchange(
+    sent: impl Future<Output = Result<Response, NetError>>,
+    url: &Url,
+    patience: Duration,
+) -> Result<Document> {
+    let exchange = async {
+        let mut response = sent.await?;
+        let body = response.body.read(DOCUMENT_BYTES).await?;
+        Ok::<_, NetError>(Document { status: response.status, class: response.class, body })
+    };
+    let late =
+        |_| OAuthFault::unavailable(format!("no answer within {} s ({})", patience.as_secs(), place(url)));
+    let answer = timeout(patience, exchange).await.map_err(late)?;
+    answer.map_err(|error| OAuthFault::unavailable(error.to_string()))
+}
+
+/// Headers of a request for JSON.
+pub(crate) fn json_accepted() -> Headers {
+    let mut headers = Headers::default();
+    // A constant is a valid header.
     let _ = headers.plain("accept", "application/json");
+    headers
 }
 
 /// `host:port` of an address, for messages.
-fn place(url: &Url) -> String {
+pub(crate) fn place(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

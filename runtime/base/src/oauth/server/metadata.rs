@@ -1,7 +1,7 @@
 //! Deserializes the metadata documents of OAuth resources and authorization servers (RFC 9728, RFC 8414, OpenID
 //! Connect Discovery). Members that are not needed are not read.
 
-use crate::oauth::OAuthFault;
+use crate::oauth::{OAuthFault, Result};
 use serde::{Deserialize, Deserializer};
 
 /// Metadata of a protected resource (RFC 9728, section 2).
@@ -54,7 +54,7 @@ pub struct AuthorizationServer {
 
 impl AuthorizationServer {
     /// Where tokens come from.
-    pub(in crate::oauth) fn token_endpoint(&self) -> Result<&str, OAuthFault> {
+    pub(in crate::oauth) fn token_endpoint(&self) -> Result<&str> {
         let endpoint = self.token_endpoint.as_deref();
         endpoint.ok_or_else(|| OAuthFault::unusable(format!("{} has no token endpoint", self.issuer)))
     }

@@ -2,13 +2,13 @@
 //! 5). Other endpoints that authenticate clients in the same way are asked here too.
 
 use crate::net::StatusCode;
-use crate::oauth::OAuthFault;
 use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{Client, described};
 use crate::oauth::server::http::{Document, NamedHttp};
 use crate::oauth::server::metadata::AuthorizationServer;
 use crate::oauth::store::stored::StoredLogin;
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::{Credential, SecretRegistry};
 use serde::Deserialize;
 use serde_json::Value;
@@ -118,7 +118,7 @@ impl<'a> TokenEndpoint<'a> {
         server: &'a AuthorizationServer,
         client: &'a Client,
         secrets: &'a SecretRegistry,
-    ) -> Result<TokenEndpoint<'a>, OAuthFault> {
+    ) -> Result<TokenEndpoint<'a>> {
         Ok(TokenEndpoint { http, address: server.token_endpoint()?, issuer: &server.issuer, client, secrets })
     }
 
@@ -187,8 +187,7 @@ fn refusal(status: StatusCode, said: &Value) -> TokenFault {
         _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             OAuthFault::Unavailable(words).into()
         }
-        Some(code) => TokenFault::Refused { code: code.to_owned(), words },
-        None => TokenFault::Refused { code: String::new(), words },
+        code => TokenFault::Refused { code: code.unwrap_or_default().to_owned(), words },
     }
 }
 

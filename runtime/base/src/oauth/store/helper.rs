@@ -2,7 +2,7 @@
 //! `docker-credential-NAME get|store|erase`. The keyrings of macOS, Windows, GNOME and KDE, and `pass`, need no code
 //! of their own here.
 
-use super::{LoginKey, OAuthFault};
+use super::{LoginKey, OAuthFault, Result};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,48 +25,31 @@ fn address(key: &LoginKey) -> String {
 }
 
 /// The stored text; `None` without one.
-pub(super) async fn get(name: &str, key: &LoginKey) -> Result<Option<String>, OAuthFault> {
-    match run(name, "get", &address(key)).await {
-        Ok(said) => {
-            let said: Value = serde_json::from_str(&said).unwrap_or_default();
-            Ok(said["Secret"].as_str().map(str::to_owned))
-        }
-        Err(HelperFault::Missing) => Ok(None),
-        Err(HelperFault::Other(why)) => Err(OAuthFault::unavailable(why)),
-    }
+pub(super) async fn get(name: &str, key: &LoginKey) -> Result<Option<String>> {
+    let Some(said) = run(name, "get", &address(key)).await? else { return Ok(None) };
+    let said: Value = serde_json::from_str(&said).unwrap_or_default();
+    Ok(said["Secret"].as_str().map(str::to_owned))
 }
 
 /// Stores a text.
-pub(super) async fn store(name: &str, key: &LoginKey, text: &str) -> Result<(), OAuthFault> {
+pub(super) async fn store(name: &str, key: &LoginKey, text: &str) -> Result<()> {
     let entry = json!({ "ServerURL": address(key), "Username": USER, "Secret": text });
-    match run(name, "store", &entry.to_string()).await {
-        Ok(_) => Ok(()),
-        Err(HelperFault::Missing) => {
-            Err(OAuthFault::unavailable(format!("docker-credential-{name} stores nothing")))
-        }
-        Err(HelperFault::Other(why)) => Err(OAuthFault::unavailable(why)),
+    match run(name, "store", &entry.to_string()).await? {
+        Some(_) => Ok(()),
+        None => Err(OAuthFault::unavailable(format!("docker-credential-{name} stores nothing"))),
     }
 }
 
 /// Removes a text, whether or not there is one.
-pub(super) async fn erase(name: &str, key: &LoginKey) -> Result<(), OAuthFault> {
-    match run(name, "erase", &address(key)).await {
-        Ok(_) | Err(HelperFault::Missing) => Ok(()),
-        Err(HelperFault::Other(why)) => Err(OAuthFault::unavailable(why)),
-    }
+pub(super) async fn erase(name: &str, key: &LoginKey) -> Result<()> {
+    run(name, "erase", &address(key)).await.map(drop)
 }
 
-enum HelperFault {
-    /// There is no such credential.
-    Missing,
-    /// Anything else.
-    Other(String),
-}
-
-/// Runs the helper with this input; gives its output. The output is not shown: it may be a secret.
-async fn run(name: &str, action: &str, input: &str) -> Result<String, HelperFault> {
+/// Runs the helper with this input; gives its output, or `None` where it has no such credential. The output is not shown: it
+/// may be a secret.
+async fn run(name: &str, action: &str, input: &str) -> Result<Option<String>> {
     let program = format!("docker-credential-{name}");
-    let other = |why: &str| HelperFault::Other(format!("{program} {action}: {why}"));
+    let other = |why: &str| OAuthFault::unavailable(format!("{program} {action}: {why}"));
     let mut command = Command::new(&program);
     command.arg(action).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| other(&error.to_string()))?;
@@ -81,8 +64,8 @@ async fn run(name: &str, action: &str, input: &str) -> Result<String, HelperFaul
     let output = output.map_err(|error| other(&error.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     match output.status.success() {
-        true => Ok(text),
-        false if text.contains(MISSING) => Err(HelperFault::Missing),
+        true => Ok(Some(text)),
+        false if text.contains(MISSING) => Ok(None),
         false => Err(other(&output.status.to_string())),
     }
 }

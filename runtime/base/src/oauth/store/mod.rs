@@ -9,8 +9,8 @@ pub(super) mod stored;
 use crate::digest::sha256_hex;
 use crate::files::{self, FileAccess, LinkRule};
 use crate::net::{ClientOptions, Url};
-use crate::oauth::OAuthFault;
 use crate::oauth::settings::{Grant, OAuthSettings};
+use crate::oauth::{OAuthFault, Result};
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ pub(super) struct LoginLock {
 
 impl LoginLock {
     /// Marks a change of a login that a helper has (see [`TokenStore::mark`]).
-    fn mark_change(&self) -> Result<(), OAuthFault> {
+    fn mark_change(&self) -> Result<()> {
         let marked = self.file.set_modified(SystemTime::now());
         marked.map_err(|error| OAuthFault::unavailable(format!("the login cannot be marked: {error}")))
     }
@@ -143,16 +143,12 @@ impl TokenStore {
     pub(super) async fn mark(&self, key: &LoginKey) -> Option<LoginMark> {
         let path = if self.helper.is_some() { self.lock_file(key) } else { self.file(key) };
         let found = blocking(move || std::fs::metadata(&path)).await.ok()?;
-        Some(LoginMark {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-        })
+        let modified = (found.mtime(), found.mtime_nsec());
+        Some(LoginMark { device: found.dev(), inode: found.ino(), size: found.size(), modified })
     }
 
     /// True if a login is stored, even one that cannot be read.
-    pub(super) async fn has(&self, key: &LoginKey) -> Result<bool, OAuthFault> {
+    pub(super) async fn has(&self, key: &LoginKey) -> Result<bool> {
         match &self.helper {
             Some(name) => Ok(helper::get(name, key).await?.is_some()),
             None => {
@@ -163,11 +159,7 @@ impl TokenStore {
     }
 
     /// The stored login, if there is one that can be read.
-    pub(super) async fn read(
-        &self,
-        key: &LoginKey,
-        secrets: &SecretRegistry,
-    ) -> Result<Option<StoredLogin>, OAuthFault> {
+    pub(super) async fn read(&self, key: &LoginKey, secrets: &SecretRegistry) -> Result<Option<StoredLogin>> {
         let text = match &self.helper {
             Some(name) => helper::get(name, key).await?,
             None => {
@@ -184,7 +176,7 @@ impl TokenStore {
     }
 
     /// All logins in files that can be read. A helper does not tell its logins from those of other programs.
-    pub async fn all(&self, secrets: &SecretRegistry) -> Result<Vec<LoginFacts>, OAuthFault> {
+    pub async fn all(&self, secrets: &SecretRegistry) -> Result<Vec<LoginFacts>> {
         let folder = self.folder.clone();
         let texts = blocking(move || {
             let entries = match std::fs::read_dir(&folder) {
@@ -211,12 +203,7 @@ impl TokenStore {
     }
 
     /// Stores a login. It is on the disk when this returns.
-    pub(super) async fn write(
-        &self,
-        key: &LoginKey,
-        login: &StoredLogin,
-        lock: &LoginLock,
-    ) -> Result<(), OAuthFault> {
+    pub(super) async fn write(&self, key: &LoginKey, login: &StoredLogin, lock: &LoginLock) -> Result<()> {
         let text = login.to_json();
         if text.len() > FILE_BYTES {
             return Err(OAuthFault::unusable(format!(
@@ -240,7 +227,7 @@ impl TokenStore {
     }
 
     /// Removes a login, whether or not there is one.
-    pub(super) async fn remove(&self, key: &LoginKey, lock: &LoginLock) -> Result<(), OAuthFault> {
+    pub(super) async fn remove(&self, key: &LoginKey, lock: &LoginLock) -> Result<()> {
         if let Some(name) = &self.helper {
             helper::erase(name, key).await?;
             return lock.mark_change();
@@ -254,7 +241,7 @@ impl TokenStore {
     }
 
     /// Waits for the right to change a login.
-    pub(in crate::oauth) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, OAuthFault> {
+    pub(in crate::oauth) async fn lock(&self, key: &LoginKey) -> Result<LoginLock> {
         let (folder, path) = (self.folder.clone(), self.lock_file(key));
         let file = blocking(move || {
             files::private_folder(&folder)
@@ -292,9 +279,7 @@ fn read_file(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Runs work on files. It is not interrupted: a file that is being replaced is replaced.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, OAuthFault> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
     let done = tasks::blocking(TaskOwner::Process, move |_| work()).await;
     let done = done.ok_or_else(|| OAuthFault::unavailable("the store of logins did not answer"))?;
     done.map_err(|error| OAuthFault::unavailable(format!("the login cannot be stored: {error}")))

@@ -110,27 +110,20 @@ impl JsonPath {
         if search.bytes > search.most {
             return Err(LookError::Large(most_bytes as u64));
         }
-        let found = search.found;
-        let mut text = Vec::new();
-        let mut copy = |place: Range<u64>, text: &mut Vec<u8>| {
-            cursor.copy(place, |part| -> Result<(), crate::spill::SpillError> {
+        if !self.gives_list() && search.found.is_empty() {
+            return Ok(None);
+        }
+        let [open, close] = if self.gives_list() { ["[", "]"] } else { [""; 2] };
+        let mut text = Vec::from(open);
+        for (at, place) in search.found.into_iter().enumerate() {
+            text.extend_from_slice(if at > 0 { b"," } else { b"" });
+            let copied = cursor.copy(place, |part| -> Result<(), crate::spill::SpillError> {
                 text.extend_from_slice(part);
                 Ok(())
-            })
-        };
-        if !self.gives_list() {
-            let Some(place) = found.into_iter().next() else { return Ok(None) };
-            copy(place, &mut text).map_err(|error| LookError::Io(error.to_string()))?;
-            return Ok(Some(text));
+            });
+            copied.map_err(|error| LookError::Io(error.to_string()))?;
         }
-        text.push(b'[');
-        for (at, place) in found.into_iter().enumerate() {
-            if at > 0 {
-                text.push(b',');
-            }
-            copy(place, &mut text).map_err(|error| LookError::Io(error.to_string()))?;
-        }
-        text.push(b']');
+        text.extend_from_slice(close.as_bytes());
         Ok(Some(text))
     }
 }

@@ -104,12 +104,8 @@ impl EmbeddedStore {
         let database = Arc::new(OpenDatabase { path, open, current: RwLock::default() });
         // A file of an earlier version may lack a table. They all exist from here on.
         database.with(with_tables)?;
-        Ok(EmbeddedStore {
-            database,
-            changes: watch::Sender::new(0),
-            messages: broadcast::Sender::new(MESSAGES),
-            locks: NamedLocks::default(),
-        })
+        let (changes, messages) = (watch::Sender::new(0), broadcast::Sender::new(MESSAGES));
+        Ok(EmbeddedStore { database, changes, messages, locks: NamedLocks::default() })
     }
 
     async fn change<T: Send + 'static>(
@@ -119,6 +115,20 @@ impl EmbeddedStore {
         let done = self.on_thread(|database| written(database, work)).await?;
         self.changes.send_modify(|changes| *changes += 1);
         Ok(done)
+    }
+
+    /// Changes something under a lease, unless that is lost; `work` gets the name of its log.
+    async fn change_held(
+        &self,
+        lease: &Lease,
+        work: impl FnOnce(&WriteTransaction, &str) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        let write = move |transaction: &WriteTransaction| {
+            must_hold(transaction, &lease)?;
+            work(transaction, &lease.name)
+        };
+        self.change(write).await
     }
 
     async fn on_thread<T: Send + 'static>(
@@ -264,12 +274,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
-            must_hold(transaction, &lease)?;
-            appended(transaction, &lease.name, at, &records)
-        };
-        self.change(write).await
+        self.change_held(lease, move |transaction, log| appended(transaction, log, at, &records)).await
     }
 
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
@@ -309,25 +314,17 @@ impl Store for EmbeddedStore {
     }
 
     async fn note(&self, lease: &Lease, note: LogNote) -> Result<(), StoreError> {
-        let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
-            must_hold(transaction, &lease)?;
-            noted(transaction, &note)
-        };
-        self.change(write).await
+        self.change_held(lease, move |transaction, _| noted(transaction, &note)).await
     }
 
     async fn remove(&self, lease: &Lease, note: Option<LogNote>) -> Result<(), StoreError> {
-        let lease = lease.clone();
-        let write = move |transaction: &WriteTransaction| {
-            must_hold(transaction, &lease)?;
+        let write = move |transaction: &WriteTransaction, log: &str| {
             let mut logs = table(transaction.open_table(LOGS))?;
-            logs.retain_in((&*lease.name, 0)..=(&*lease.name, u64::MAX), |_, _| false)
-                .map_err(unavailable)?;
-            table(transaction.open_table(LEASES))?.remove(&*lease.name).map_err(unavailable)?;
+            logs.retain_in((log, 0)..=(log, u64::MAX), |_, _| false).map_err(unavailable)?;
+            table(transaction.open_table(LEASES))?.remove(log).map_err(unavailable)?;
             note.map_or(Ok(()), |note| noted(transaction, &note))
         };
-        self.change(write).await
+        self.change_held(lease, write).await
     }
 
     async fn list(&self, prefix: &str, first: &str) -> Result<Vec<(String, Entry)>, StoreError> {

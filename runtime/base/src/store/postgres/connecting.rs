@@ -119,15 +119,8 @@ impl Connector {
         tls.alpn_protocols.clear();
         let is_shuffled = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let (servers, tls) = (servers_of(&config)?, MakeRustlsConnect::new(tls));
-        Ok(Connector {
-            servers,
-            patience,
-            is_shuffled,
-            tls,
-            changes,
-            messages,
-            has_connected: AtomicBool::new(false),
-        })
+        let has_connected = AtomicBool::new(false);
+        Ok(Connector { servers, patience, is_shuffled, tls, changes, messages, has_connected })
     }
 
     /// A connection to the first server that has what the address asks for. It takes no longer than [`CONNECT_ALL`].

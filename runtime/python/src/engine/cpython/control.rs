@@ -16,10 +16,8 @@ pub(super) enum Order {
     Functions(String),
     /// Forks a process for the script of this number, with its end of the channel.
     Run(u64, OwnedFd),
-    /// Stops the script of this number.
-    Pause(u64),
-    /// Continues the script of this number.
-    Resume(u64),
+    /// Stops the script of this number, or continues it.
+    SetPaused(u64, bool),
     /// Kills the script of this number.
     Kill(u64),
 }
@@ -59,8 +57,8 @@ impl Order {
         let (line, mut descriptor) = match self {
             Order::Functions(line) => (line.clone(), None),
             Order::Run(number, channel) => (format!("run {number}\n"), Some(channel)),
-            Order::Pause(number) => (format!("pause {number}\n"), None),
-            Order::Resume(number) => (format!("resume {number}\n"), None),
+            Order::SetPaused(number, true) => (format!("pause {number}\n"), None),
+            Order::SetPaused(number, false) => (format!("resume {number}\n"), None),
             Order::Kill(number) => (format!("kill {number}\n"), None),
         };
         let mut rest = line.as_bytes();

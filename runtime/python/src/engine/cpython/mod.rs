@@ -120,31 +120,28 @@ struct RetainedProcess {
 #[async_trait]
 impl Namespace for RetainedProcess {
     async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<ScriptOutput, Failure> {
-        let Some(process) = &self.process else {
+        let Some(process) = self.process.take() else {
             return Err(output::raised("RuntimeError: the process of the session has ended"));
         };
-        process.resume();
+        process.set_paused(false);
         let served =
             conversation::serve_script(&mut self.channel, conversation::task(script, true), host).await;
         match served.end {
             ScriptEnd::Printed(printed) if served.in_step => {
-                process.pause();
+                process.set_paused(true);
+                self.process = Some(process);
                 Ok(printed)
             }
             ScriptEnd::Raised(traceback) if served.in_step => {
-                process.pause();
+                process.set_paused(true);
+                self.process = Some(process);
                 Err(output::raised(traceback))
             }
-            end => match self.process.take() {
-                Some(process) => {
-                    // The process should wait for its next script, so a script that ended it has broken the
-                    // protocol.
-                    let is_known = matches!(end, ScriptEnd::Closed | ScriptEnd::Unread);
-                    let end = if is_known { end } else { ScriptEnd::InvalidLine };
-                    ended(process, end).await
-                }
-                None => Err(output::raised("RuntimeError: the process of the session has ended")),
-            },
+            end => {
+                // The process should wait for its next script, so a script that ended it has broken the protocol.
+                let is_known = matches!(end, ScriptEnd::Closed | ScriptEnd::Unread);
+                ended(process, if is_known { end } else { ScriptEnd::InvalidLine }).await
+            }
         }
     }
 

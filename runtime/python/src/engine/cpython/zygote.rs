@@ -172,18 +172,14 @@ impl Zygote {
         }
         if scripts.functions != Some(functions.version()) {
             scripts.functions = Some(functions.version());
-            let table = json!({
-                "functions": functions.iter().collect::<Vec<_>>(), "unavailable": functions.unavailable(),
-            });
-            scripts.orders.put(Order::Functions(format!("functions {table}\n")));
+            scripts.orders.put(Order::Functions(format!("functions {}\n", functions.table())));
         }
         scripts.last += 1;
         let number = scripts.last;
         scripts.running.insert(number, Running { end: sender, is_paused: false });
         scripts.orders.put(Order::Run(number, theirs.into()));
         drop(scripts);
-        self.control.ordered.notify_one();
-        self.control.awake.notify_one();
+        self.control.notify();
         Ok((Process { number, end: Some(end), control: self.control.clone() }, channel))
     }
 }
@@ -274,10 +270,9 @@ impl Control {
         if let Some(script) = scripts.running.get_mut(&number) {
             script.is_paused = is_paused;
         }
-        scripts.orders.put(if is_paused { Order::Pause(number) } else { Order::Resume(number) });
+        scripts.orders.put(Order::SetPaused(number, is_paused));
         drop(scripts);
-        self.ordered.notify_one();
-        self.awake.notify_one();
+        self.notify();
     }
 
     fn lose(&self) {
@@ -286,20 +281,19 @@ impl Control {
         scripts.running.clear();
         scripts.orders = Orders::default();
         drop(scripts);
+        self.notify();
+    }
+
+    fn notify(&self) {
         self.ordered.notify_one();
         self.awake.notify_one();
     }
 }
 
 impl Process {
-    /// Stops the process until it is resumed, including threads that the scripts left behind.
-    pub(super) fn pause(&self) {
-        self.control.set_paused(self.number, true);
-    }
-
-    /// Lets the process run again.
-    pub(super) fn resume(&self) {
-        self.control.set_paused(self.number, false);
+    /// Stops the process, including threads that the scripts left behind, or lets it run again.
+    pub(super) fn set_paused(&self, is_paused: bool) {
+        self.control.set_paused(self.number, is_paused);
     }
 
     /// Waits for the end. Returns the exit status, or a negative number for a signal. `None` when the warm

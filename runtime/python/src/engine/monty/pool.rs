@@ -3,7 +3,6 @@
 use crate::functions::Functions;
 use ptc_base::sync::Locked;
 use ptc_upstream::{forget_companion, spawn_companion};
-use serde_json::json;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -52,8 +51,7 @@ impl Worker {
             return String::new();
         }
         self.functions = Some(functions.version());
-        let table = json!({ "functions": functions.iter().collect::<Vec<_>>(), "unavailable": functions.unavailable() });
-        format!("{table}\n")
+        format!("{}\n", functions.table())
     }
 
     /// Ends the worker. Returns the signal that it had died of, if any.

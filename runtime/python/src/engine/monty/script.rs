@@ -46,15 +46,8 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     fn new(channel: &'a Channel, limit: usize) -> Output<'a> {
-        Output {
-            channel,
-            text: String::new(),
-            limit,
-            cut: false,
-            sent_bytes: 0,
-            times: 0,
-            last: Instant::now(),
-        }
+        let (text, last) = (String::new(), Instant::now());
+        Output { channel, text, limit, cut: false, sent_bytes: 0, times: 0, last }
     }
 
     /// Sends the new output.
@@ -193,38 +186,41 @@ impl<'a> Script<'a> {
     fn call(&mut self, call: ReplFunctionCall) -> Step {
         let name = call.function_name.clone();
         let answer = match &*name {
-            _ if let Some(id) = call.object_id => match spilled_call(id, &call) {
-                Ok(made) => {
-                    self.made.insert(call.call_id, made);
-                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
-                }
-                Err(why) => Err(raise(ExcType::TypeError, why)),
-            },
-            _ if requests::is_function(&name) => match raw_arguments(&call) {
-                Ok(arguments) => {
-                    let line = json!({ "request": name, "arguments": arguments });
-                    self.made.insert(call.call_id, Made { name, line });
-                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
-                }
-                Err(why) => Err(raise(ExcType::TypeError, why)),
-            },
-            "tools" => self.tools(&call),
-            "help" => self.help(&call),
-            rounding::NAME => rounding::round(&call.args, &call.kwargs),
+            _ if let Some(id) = call.object_id => self.made(&call, spilled_call(id, &call)),
+            _ if requests::is_function(&name) => {
+                let line = |arguments| json!({ "request": name, "arguments": arguments });
+                let made =
+                    raw_arguments(&call).map(|arguments| Made { line: line(arguments), name: name.clone() });
+                self.made(&call, made)
+            }
+            "tools" => self.tools(&call).map(Some),
+            "help" => self.help(&call).map(Some),
+            rounding::NAME => rounding::round(&call.args, &call.kwargs).map(Some),
             _ if self.functions.is_unavailable(&name) => {
                 Err(self.tool_error(format!("'{name}' is not available in execute_program")))
             }
             _ => match self.functions.arguments(&name, &call.args, &call.kwargs) {
                 None => Err(raise(ExcType::NameError, format!("name '{name}' is not defined"))),
-                Some(Err(why)) => Err(raise(ExcType::TypeError, why)),
-                Some(Ok(line)) => {
-                    self.made.insert(call.call_id, Made { name, line });
-                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
-                }
+                Some(line) => self.made(&call, line.map(|line| Made { name: name.clone(), line })),
             },
         };
-        let answer = answer.map_or_else(ExtFunctionResult::Error, ExtFunctionResult::Return);
+        let answer = match answer {
+            Ok(None) => return call.resume_pending(PrintWriter::Callback(&mut self.output)),
+            Ok(Some(value)) => ExtFunctionResult::Return(value),
+            Err(error) => ExtFunctionResult::Error(error),
+        };
         call.resume(answer, PrintWriter::Callback(&mut self.output))
+    }
+
+    /// Keeps a call of the host until the script waits: it has no value yet.
+    fn made(
+        &mut self,
+        call: &ReplFunctionCall,
+        made: Result<Made, String>,
+    ) -> Result<Option<MontyObject>, MontyException> {
+        let made = made.map_err(|why| raise(ExcType::TypeError, why))?;
+        self.made.insert(call.call_id, made);
+        Ok(None)
     }
 
     fn tools(&mut self, call: &ReplFunctionCall) -> Result<MontyObject, MontyException> {

@@ -50,11 +50,8 @@ pub(super) fn spilled_object(known: &Value) -> Option<MontyObject> {
         attrs: Vec::new().into(),
     };
     let instance_id = MontyUuid::from_u128(SPILLED | u128::from(number));
-    Some(MontyObject::ClassInstance(Box::new(MontyClassInstance {
-        class_type,
-        instance_id,
-        attrs: attrs.into(),
-    })))
+    let instance = MontyClassInstance { class_type, instance_id, attrs: attrs.into() };
+    Some(MontyObject::ClassInstance(Box::new(instance)))
 }
 
 /// The name of the spilled result with this id.
