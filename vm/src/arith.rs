@@ -11,7 +11,7 @@ use crate::fault::{Fault, Result, Wanted, hint};
 use crate::value::Value;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
-use num_traits::{FromPrimitive, ToPrimitive, Zero};
+use num_traits::{FromPrimitive, Zero};
 
 /// Longest integer in bits; longer results are an `arithmetic_error`.
 pub const MOST_BITS: u64 = 1 << 20;
