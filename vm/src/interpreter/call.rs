@@ -2,7 +2,6 @@
 //! callbacks that builtins such as `map` make.
 
 use super::fiber::{Fiber, Frame};
-use super::run::After;
 use super::{HostRequest, Machine, Stop};
 use crate::apply::{apply, call_data, check_arity, is_direct, partial_arguments};
 use crate::builtins::functions::transducers;
@@ -105,7 +104,7 @@ impl Machine<'_> {
     }
 
     /// Calls the value in the first register of the window with the values after it.
-    pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<After> {
+    pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<Option<Stop>> {
         let at = base + usize::from(window.at);
         let stack = &mut self.fiber.stack;
         let callee = std::mem::take(&mut stack[at]);
@@ -121,7 +120,7 @@ impl Machine<'_> {
         arguments: &mut [Value],
         dst: usize,
         top: usize,
-    ) -> Result<After> {
+    ) -> Result<Option<Stop>> {
         check_arity(self.cx, builtin, arguments.len())?;
         let called = match self.open_builtin(builtin, arguments, dst as u32, top as u32)? {
             BuiltinOutcome::Call(called) => called,
@@ -132,16 +131,12 @@ impl Machine<'_> {
         self.finish_call(called, dst)
     }
 
-    fn finish_call(&mut self, called: CallOutcome, dst: usize) -> Result<After> {
-        let stop = match called {
-            CallOutcome::Value(value) => self.deliver(value, dst as u32)?,
-            CallOutcome::Entered => None,
-            CallOutcome::Stop(stop) => Some(stop),
-        };
-        Ok(match stop {
-            Some(stop) => After::Stop(stop),
-            None => After::Reload,
-        })
+    fn finish_call(&mut self, called: CallOutcome, dst: usize) -> Result<Option<Stop>> {
+        match called {
+            CallOutcome::Value(value) => self.deliver(value, dst as u32),
+            CallOutcome::Entered => Ok(None),
+            CallOutcome::Stop(stop) => Ok(Some(stop)),
+        }
     }
 
     /// Calls a builtin with a number of arguments that it accepts.

@@ -24,7 +24,6 @@ mod regions;
 pub(crate) mod state;
 
 use super::fiber::Frame;
-use super::run::After;
 use super::{Machine, Stop};
 use crate::builtins;
 use crate::bytecode::instruction::Instruction;
@@ -117,14 +116,11 @@ impl Tracking {
     /// Runs one instruction.
     fn instruction(&mut self, machine: &mut Machine<'_>) -> Result<Option<Stop>> {
         let instruction = self.before(machine);
-        let after = machine.run_one()?;
+        let stop = machine.run_one()?;
         if let Some(Instruction::Return { .. }) = instruction {
             self.returned();
         }
-        Ok(match after {
-            After::Stop(stop) => Some(stop),
-            After::Reload => None,
-        })
+        Ok(stop)
     }
 
     /// A function has returned what [`Tracking::before`] has put aside.
