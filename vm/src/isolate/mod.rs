@@ -295,12 +295,12 @@ impl Isolate {
 
     /// Peak of live logical bytes in the run so far.
     pub fn peak_bytes(&self) -> u64 {
-        self.heap.peak()
+        self.heap.account.peak
     }
 
     /// Live logical bytes.
     pub fn live_bytes(&self) -> u64 {
-        self.heap.live()
+        self.heap.account.live
     }
 
     /// Programs that are loaded.
@@ -310,14 +310,14 @@ impl Isolate {
 
     /// Elements that the run has copied because a collection was shared.
     pub fn copied_elements(&self) -> u64 {
-        self.heap.copied()
+        self.heap.account.copied
     }
 
     /// Frees everything. Bytes left on the account are a leak, which is a defect of the compiler or the VM: 0 is the
     /// invariant.
     pub fn close(mut self) -> u64 {
         self.free();
-        self.heap.live()
+        self.heap.account.live
     }
 
     fn free(&mut self) {
