@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
 /// them to its own when it loads the program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Length of the source text in bytes.
     pub source_bytes: u32,

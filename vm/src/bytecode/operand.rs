@@ -98,7 +98,7 @@ pub struct Template {
 pub struct Global(pub u16);
 
 /// Index into the functions of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProtoIndex(pub u16);
 
 /// A jump, in instructions, counted from the instruction after this one.
