@@ -53,7 +53,7 @@ impl fmt::Display for Shown<'_> {
 
 #[cold]
 pub(super) fn expected(name: &str, what: &str, got: &Value) -> Box<Fault> {
-    let fault = Fault::type_error(format_args!("{name}: expected {what}, got {}", got.type_word()));
+    let fault = got.mistyped(format_args!("{name}: expected {what}"));
     match got {
         Value::Str(_) if what.contains("Date") => {
             fault.hint("Read the string first, for example (LocalDate/parse s) or (Instant/parse s).")

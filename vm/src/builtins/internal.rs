@@ -69,10 +69,7 @@ fn journal_text(cx: &mut Context, form: &str, what: &str, value: &Value) -> Resu
             | Value::Bool(_)
     );
     if !text {
-        return Err(Fault::type_error(format_args!(
-            "({form}) {what} must be a string, got {}",
-            value.type_word()
-        )));
+        return Err(value.mistyped(format_args!("({form}) {what} must be a string")));
     }
     let mut text = Text::new();
     crate::print::write_display(cx, &mut text, value)?;

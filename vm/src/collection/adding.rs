@@ -38,10 +38,7 @@ pub(crate) fn add_entries(
             "{name}: a map takes [key value] pairs or maps, got a list of {} items",
             node.len()
         ))),
-        other => Err(Fault::type_error(format_args!(
-            "{name}: a map takes [key value] pairs or maps, got {}",
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!("{name}: a map takes [key value] pairs or maps"))),
     }
 }
 

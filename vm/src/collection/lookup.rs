@@ -95,10 +95,7 @@ fn writable_index(vector: &VectorNode, key: &Value, name: &str) -> Result<usize>
                 vector.len()
             ))),
         },
-        other => Err(Fault::type_error(format_args!(
-            "{name}: a list takes integer keys, got {}",
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!("{name}: a list takes integer keys"))),
     }
 }
 
@@ -145,11 +142,8 @@ fn associate_inner(
 
 #[cold]
 fn in_the_way(cx: &Context, value: &Value, key: &Value, name: &str) -> Box<Fault> {
-    let got = value.type_word();
     let fault = |key: std::fmt::Arguments<'_>| {
-        Fault::type_error(format_args!(
-            "{name}: could not put/update key {key} on a non-map value, got {got}"
-        ))
+        value.mistyped(format_args!("{name}: could not put/update key {key} on a non-map value"))
     };
     match key {
         Value::Keyword(symbol) => fault(format_args!(":{}", cx.text(*symbol))),

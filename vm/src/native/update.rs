@@ -150,10 +150,7 @@ fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Va
                 Value::Int(index) => {
                     Err(Fault::runtime(format_args!("index {index} out of bounds for list of length {len}")))
                 }
-                other => Err(Fault::type_error(format_args!(
-                    "a list is indexed by integers, got {}",
-                    other.type_word()
-                ))),
+                other => Err(other.mistyped("a list is indexed by integers")),
             }
         }
         other => Err(Fault::runtime(format_args!(
@@ -224,12 +221,7 @@ pub(crate) fn update_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Ste
     let mut path = match take(&mut arguments[1]) {
         Value::Vector(path) => cx.arguments(path.iter())?,
         Value::Nil => Arguments::new(),
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "update-in: arg 2 expected list, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped("update-in: arg 2 expected list")),
     };
     if path.is_empty() {
         // As in Clojure, an empty path acts on the key nil.
@@ -247,8 +239,7 @@ fn update_path(
     rest: &mut [Value],
 ) -> Result<Step> {
     if !matches!(target, Value::Nil | Value::Map(_) | Value::Vector(_)) {
-        let word = target.type_word();
-        return Err(Fault::type_error(format_args!("{name}: arg 1 expected map, got {word}")));
+        return Err(target.mistyped(format_args!("{name}: arg 1 expected map")));
     }
     let function = take(&mut rest[0]);
     // A placeholder for the value at the end of the path.

@@ -25,6 +25,7 @@ pub(crate) mod testing;
 pub mod vector;
 
 use crate::bytecode::{CombinatorKind, Endless};
+use crate::fault::Fault;
 use crate::memory::account;
 use crate::value::code_ref::{CodeRef, FunctionId};
 use crate::value::combinator::Combinator;
@@ -37,6 +38,7 @@ use crate::value::temporal::{DateTime, Duration, LocalDate};
 use crate::value::vector::VectorNode;
 use garbage::drop_children;
 use num_bigint::BigInt;
+use std::fmt::Display;
 use std::rc::Rc;
 pub use store::Store;
 
@@ -254,6 +256,12 @@ impl Value {
             Value::DateTime(_) => "DateTime",
             Value::Duration(_) => "Duration",
         }
+    }
+
+    /// `type_error: …, got …`: a function needs a value of another type.
+    #[cold]
+    pub(crate) fn mistyped(&self, needed: impl Display) -> Box<Fault> {
+        Fault::type_error(format_args!("{needed}, got {}", self.type_word()))
     }
 }
 

@@ -40,10 +40,7 @@ pub(crate) fn positive(value: &Value, name: &'static str, what: &str) -> Result<
         Value::Int(count) => {
             Err(Fault::type_error(format_args!("{name}: {what} must be a positive integer, got {count}")))
         }
-        other => Err(Fault::type_error(format_args!(
-            "{name}: {what} must be a positive integer, got {}",
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!("{name}: {what} must be a positive integer"))),
     }
 }
 

@@ -120,7 +120,7 @@ fn is_callable(value: &Value) -> bool {
 }
 
 fn not_a_function(name: &str, wanted: &str, got: &Value) -> Box<Fault> {
-    Fault::type_error(format_args!("{name}: arg 1 expected {wanted}, got {}", got.type_word()))
+    got.mistyped(format_args!("{name}: arg 1 expected {wanted}"))
 }
 
 /// Checks the collection; a function in its place means swapped arguments.
@@ -215,12 +215,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = match take(&mut arguments[2]) {
         Value::Vector(vector) => indexed(cx, &vector)?,
         value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "reduce-kv: arg 3 expected map, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped("reduce-kv: arg 3 expected map")),
     };
     let function = folding("reduce-kv", take(&mut arguments[0]))?;
     let init = take(&mut arguments[1]);
@@ -257,12 +252,7 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                     order.iter().map(entry).flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
                 entries.extend(cx, pairs)?;
             }
-            other => {
-                return Err(Fault::type_error(format_args!(
-                    "merge-with: expected map, got {}",
-                    other.type_word()
-                )));
-            }
+            other => return Err(other.mistyped("merge-with: expected map")),
         }
     }
     Ok(match merged {
@@ -295,12 +285,7 @@ fn update_entries(
             return each(cx, name, Kind::Map, true, arguments);
         }
         Value::Vector(vector) => indexed(cx, &vector)?,
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "{name}: arg 1 expected map, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped(format_args!("{name}: arg 1 expected map"))),
     };
     let function = callable(cx, name, take(&mut arguments[1]))?;
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, pairs)?)))
@@ -347,10 +332,7 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                 )));
             }
         } else if !argument.is_function() {
-            return Err(Fault::type_error(format_args!(
-                "pcalls requires zero-arity thunks, got {}",
-                argument.type_word()
-            )));
+            return Err(argument.mistyped("pcalls requires zero-arity thunks"));
         }
     }
     let functions = List::taken(cx, arguments)?.into_vector();

@@ -88,11 +88,7 @@ fn index(arguments: &[Value], position: usize, which: &str, length: usize) -> Re
                 ".substring: {which} index {value} out of range for string of length {length}"
             ))
         }),
-        other => Err(Fault::type_error(format_args!(
-            ".substring: arg {} expected integer, got {}",
-            position + 1,
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!(".substring: arg {} expected integer", position + 1))),
     }
 }
 
