@@ -39,7 +39,7 @@ macro_rules! each {
 pub(crate) const TABLE: &[Builtin] = &[
     callback("map", Category::Core, "1+", "(map f coll …)", "The results of f for every item; several collections give f an item each.", |cx, a| map(cx, Known::Map, a)).known(Known::Map),
     callback("mapv", Category::Core, "2+", "(mapv f coll …)", "The results of f for every item.", |cx, a| map(cx, Known::Mapv, a)).known(Known::Mapv),
-    callback("mapcat", Category::Core, "1+", "(mapcat f coll …)", "The results of f, which are collections, joined.", mapcat).known(Known::Mapcat),
+    callback("mapcat", Category::Core, "1+", "(mapcat f coll …)", "The results of f, which are collections, joined.", |cx, a| map(cx, Known::Mapcat, a)).known(Known::Mapcat),
     callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| reduce(cx, "reduce", false, a)),
     callback("reductions", Category::Core, "2-3", "(reductions f init? coll)", "What reduce has after every item, first to last.", |cx, a| reduce(cx, "reductions", true, a)),
     callback("reduce-kv", Category::Core, "3", "(reduce-kv f init map)", "Folds keys and values with f.", reduce_kv),
@@ -162,29 +162,19 @@ fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
     Ok(inputs)
 }
 
+/// `map`, `mapv`, and `mapcat`, which joins the results.
 fn map(cx: &mut Context, which: Known, arguments: Arguments<'_>) -> Result<Step> {
-    let name = which.name();
+    let (name, joins) = (which.name(), which == Known::Mapcat);
     if arguments.len() <= 2 {
-        return each(cx, name, Kind::Map, which == Known::Map, arguments);
+        let kind = if joins { Kind::Mapcat } else { Kind::Map };
+        return each(cx, name, kind, which != Known::Mapv, arguments);
     }
     if let Some(step) = bounded(cx, which, arguments, 1)? {
         return Ok(step);
     }
     let function = callable(cx, name, take(&mut arguments[0]))?;
     let inputs = inputs(cx, name, &mut arguments[1..])?;
-    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, false))))
-}
-
-fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
-    if arguments.len() <= 2 {
-        return each(cx, "mapcat", Kind::Mapcat, true, arguments);
-    }
-    if let Some(step) = bounded(cx, Known::Mapcat, arguments, 1)? {
-        return Ok(step);
-    }
-    let function = callable(cx, "mapcat", take(&mut arguments[0]))?;
-    let inputs = inputs(cx, "mapcat", &mut arguments[1..])?;
-    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
+    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, joins))))
 }
 
 /// `reduce`, and `reductions`, which collects every intermediate accumulator.

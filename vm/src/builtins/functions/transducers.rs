@@ -204,16 +204,12 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
         return Err(unbounded("transduce"));
     }
     let finish = if completes { Finish::Complete } else { Finish::Plain };
-    match init {
-        Some(accumulator) => {
-            pipeline(cx, "transduce", source, stages, Sink::Fold { function, accumulator, finish })
-        }
-        None => {
-            // The machine starts without an accumulator and calls the function for one.
-            let sink = Sink::Start { function, finish };
-            pipeline(cx, "transduce", source, stages, sink)
-        }
-    }
+    let sink = match init {
+        Some(accumulator) => Sink::Fold { function, accumulator, finish },
+        // The machine starts without an accumulator and calls the function for one.
+        None => Sink::Start { function, finish },
+    };
+    pipeline(cx, "transduce", source, stages, sink)
 }
 
 /// `(into to xform from)`.
