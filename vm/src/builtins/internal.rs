@@ -158,10 +158,7 @@ fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn get_or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(match keyed(cx, &arguments[0], &arguments[1])? {
-        Some(found) => found,
-        None => take(&mut arguments[2]),
-    })
+    Ok(keyed(cx, &arguments[0], &arguments[1])?.unwrap_or_else(|| take(&mut arguments[2])))
 }
 
 /// The value of a key in a map or set; other values have no keys.

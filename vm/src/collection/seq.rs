@@ -93,11 +93,12 @@ fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Resul
 pub(crate) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
     cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
     let order = map.order(cx)?;
-    let items = order.iter().map(|&row| {
-        let entry = map.entry(row as usize);
-        pair(entry.key.clone(), entry.value.clone())
-    });
-    Ok(cx.collect(items)?.into_vector())
+    Ok(cx.collect(order.iter().map(|&row| entry(map, row as usize)))?.into_vector())
+}
+
+/// The entry at a position as a pair.
+pub(crate) fn entry(map: &MapNode, row: usize) -> Value {
+    pair(map.key(row).clone(), map.value(row).clone())
 }
 
 /// The members of a set in key order.
@@ -151,16 +152,12 @@ pub(crate) fn expected(name: &str, position: usize, what: &str, got: &Value) -> 
         return unbounded(name);
     }
     let word = got.type_word();
-    let wanted = match what {
-        "seqable" => Wanted::Collection,
-        "integer" | "number" => Wanted::Number,
-        _ => {
-            return Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
-                .types(&[word]);
-        }
-    };
-    Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
-        .mismatch(wanted, &[word])
+    let fault = got.mistyped(format_args!("{name}: arg {position} expected {what}"));
+    match what {
+        "seqable" => fault.mismatch(Wanted::Collection, &[word]),
+        "integer" | "number" => fault.mismatch(Wanted::Number, &[word]),
+        _ => fault.types(&[word]),
+    }
 }
 
 /// `name: invalid argument types: …`.
