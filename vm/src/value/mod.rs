@@ -201,6 +201,17 @@ impl Value {
         }
     }
 
+    /// Whether a string, vector, map or set is empty; `None` for other values.
+    pub(crate) fn has_no_items(&self) -> Option<bool> {
+        match self {
+            Value::Str(node) => Some(node.is_empty()),
+            Value::Vector(node) => Some(node.is_empty()),
+            Value::Map(node) => Some(node.is_empty()),
+            Value::Set(node) => Some(node.is_empty()),
+            _ => None,
+        }
+    }
+
     /// True if both are the same node of a string, vector, map or set.
     pub(crate) fn is_node(&self, other: &Value) -> bool {
         match (self, other) {

@@ -176,13 +176,8 @@ fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn is_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Bool(match &arguments[0] {
-        Value::Str(node) => node.is_empty(),
-        Value::Vector(node) => node.is_empty(),
-        Value::Map(node) => node.is_empty(),
-        Value::Set(node) => node.is_empty(),
-        other => return Err(arith::invalid_types(".isEmpty", &[other])),
-    }))
+    let is_empty = arguments[0].has_no_items();
+    is_empty.map(Value::Bool).ok_or_else(|| arith::invalid_types(".isEmpty", &[&arguments[0]]))
 }
 
 fn is_blank(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
