@@ -9,6 +9,7 @@ use crate::bytecode::operation::Operation;
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted, hint};
 use crate::value::Value;
+use crate::value::relation::order::big_to_float;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{FromPrimitive, Zero};
@@ -36,18 +37,6 @@ impl Big<'_> {
             Big::Made(value) => value,
         }
     }
-}
-
-/// The float nearest to a big integer; beyond the range of floats it is infinite.
-///
-/// Takes constant time for long integers: those beyond the range of floats are recognised by their length.
-pub(crate) fn big_to_float(value: &BigInt) -> f64 {
-    let in_range = if value.bits() <= 1_024 { value.to_f64() } else { None };
-    in_range.unwrap_or(if value.sign() == num_bigint::Sign::Minus {
-        f64::NEG_INFINITY
-    } else {
-        f64::INFINITY
-    })
 }
 
 /// The value of a number as a float.
@@ -257,30 +246,12 @@ fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
     ratio * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
 }
 
-/// One of the three integer divisions.
-#[derive(Clone, Copy)]
-enum Division {
-    Quotient,
-    Remainder,
-    Modulo,
-}
-
-impl Division {
-    fn name(self) -> &'static str {
-        match self {
-            Division::Quotient => "quot",
-            Division::Remainder => "rem",
-            Division::Modulo => "mod",
-        }
-    }
-}
-
 /// `(quot a b)`: truncated; an integer also for floats.
 ///
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn quotient(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Quotient, a, b)
+    division(cx, Operation::Quotient, "quot", a, b)
 }
 
 /// `(rem a b)`: takes the sign of `a`.
@@ -288,7 +259,7 @@ pub fn quotient(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn remainder(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Remainder, a, b)
+    division(cx, Operation::Remainder, "rem", a, b)
 }
 
 /// `(mod a b)`: takes the sign of `b`.
@@ -296,20 +267,21 @@ pub fn remainder(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn modulo(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Modulo, a, b)
+    division(cx, Operation::Modulo, "mod", a, b)
 }
 
-fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Value> {
+/// One of the three integer divisions.
+fn division(cx: &mut Context, kind: Operation, name: &str, a: Value, b: Value) -> Result<Value> {
     match pair(&a, &b) {
-        None => Err(not_numbers(kind.name(), &[&a, &b])),
+        None => Err(not_numbers(name, &[&a, &b])),
         Some(Pair::Ints(_, 0)) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(match kind {
-            Division::Quotient => match a.checked_div(b) {
+            Operation::Quotient => match a.checked_div(b) {
                 Some(quotient) => Value::Int(quotient),
                 None => Value::integer(-BigInt::from(a)),
             },
-            Division::Remainder => Value::Int(a.checked_rem(b).unwrap_or(0)),
-            Division::Modulo => Value::Int(if b == -1 { 0 } else { a.mod_floor(&b) }),
+            Operation::Remainder => Value::Int(a.checked_rem(b).unwrap_or(0)),
+            _ => Value::Int(if b == -1 { 0 } else { a.mod_floor(&b) }),
         }),
         Some(Pair::Floats(a, b)) => float_division(kind, a, b),
         Some(Pair::Bigs(a, b)) => {
@@ -321,9 +293,9 @@ fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Valu
             let (quotient, rest) = long_division(cx, a.magnitude(), b.magnitude())?;
             let rest = BigInt::from_biguint(a.sign(), rest);
             Ok(Value::integer(match kind {
-                Division::Quotient => BigInt::from_biguint(a.sign() * b.sign(), quotient),
-                Division::Modulo if !rest.is_zero() && rest.sign() != b.sign() => rest + b,
-                Division::Remainder | Division::Modulo => rest,
+                Operation::Quotient => BigInt::from_biguint(a.sign() * b.sign(), quotient),
+                Operation::Modulo if !rest.is_zero() && rest.sign() != b.sign() => rest + b,
+                _ => rest,
             }))
         }
     }
@@ -355,7 +327,7 @@ fn long_division(cx: &mut Context, a: &BigUint, b: &BigUint) -> Result<(BigUint,
     Ok((quotient, rest))
 }
 
-fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {
+fn float_division(kind: Operation, a: f64, b: f64) -> Result<Value> {
     if !a.is_finite() || !b.is_finite() {
         return Ok(Value::Float(f64::NAN));
     }
@@ -363,9 +335,9 @@ fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {
         return Err(division_by_zero());
     }
     Ok(match kind {
-        Division::Quotient => float_to_integer((a / b).trunc()),
-        Division::Remainder => Value::Float(a % b),
-        Division::Modulo => {
+        Operation::Quotient => float_to_integer((a / b).trunc()),
+        Operation::Remainder => Value::Float(a % b),
+        _ => {
             let rest = a % b;
             Value::Float(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest })
         }
