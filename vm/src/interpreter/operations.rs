@@ -16,25 +16,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// `(< a b)`; comparisons with NaN are false.
-fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
-    Ok(ordered(cx, a, b)? == Some(Ordering::Less))
-}
-
-/// `(<= a b)`.
-fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
-    Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Less | Ordering::Equal)))
-}
-
 /// Whether a relation holds.
 pub(super) fn holds(cx: &mut Context, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
     match relation {
         Relation::Equal => equal(cx, a, b),
         Relation::NotEqual => Ok(!equal(cx, a, b)?),
-        Relation::Less => less(cx, a, b),
-        Relation::LessEqual => less_equal(cx, a, b),
-        Relation::Greater => Ok(ordered(cx, a, b)? == Some(Ordering::Greater)),
-        Relation::GreaterEqual => Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Greater | Ordering::Equal))),
+        // Comparisons with NaN are false.
+        order => Ok(ordered(cx, a, b)?.is_some_and(|found| order.holds(&found, &Ordering::Equal))),
     }
 }
 
