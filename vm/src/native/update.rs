@@ -4,6 +4,7 @@
 
 use super::{Action, Native, Step};
 use crate::apply::{apply, is_direct};
+use crate::collection::lookup::{associate, writable_index};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::{List, items};
@@ -12,7 +13,6 @@ use crate::value::build::Arguments;
 use crate::value::map::MapNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
-use std::rc::Rc;
 
 /// A container on the way down.
 struct Parent {
@@ -122,12 +122,7 @@ impl Update {
                     }
                     _ => Value::Nil,
                 },
-                other => {
-                    let word = other.type_word();
-                    return Err(Fault::runtime(format_args!(
-                        "could not put/update key on a non-map value, got {word}"
-                    )));
-                }
+                other => return Err(no_map(other)),
             };
             self.parents.push(cx, Parent { container: here, key, row })?;
             here = child;
@@ -139,36 +134,19 @@ impl Update {
 /// `(assoc parent key value)`.
 fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Value> {
     match parent {
-        Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::with_capacity(1), cx, key, value)?)),
-        Value::Map(map) => Ok(Value::Map(MapNode::write(map, cx, key, value)?)),
+        Value::Nil | Value::Map(_) => associate(cx, parent, key, value, "update"),
         Value::Vector(vector) => {
-            let len = vector.len();
-            match key {
-                Value::Int(index) if usize::try_from(index).is_ok_and(|index| index <= len) => {
-                    store_item(cx, vector, index as usize, value)
-                }
-                Value::Int(index) => {
-                    Err(Fault::runtime(format_args!("index {index} out of bounds for list of length {len}")))
-                }
-                other => Err(other.mistyped("a list is indexed by integers")),
-            }
+            let at = writable_index(&vector, &key, "a list is indexed by integers")?;
+            VectorNode::write(vector, cx, at, value).map(Value::Vector)
         }
-        other => Err(Fault::runtime(format_args!(
-            "could not put/update key on a non-map value, got {}",
-            other.type_word()
-        ))),
+        other => Err(no_map(&other)),
     }
 }
 
-fn store_item(cx: &mut Context, vector: Rc<VectorNode>, index: usize, value: Value) -> Result<Value> {
-    let mut vector = vector;
-    if index == vector.len() {
-        return Ok(Value::Vector(VectorNode::push(vector, cx, value)?));
-    }
-    if let Some(item) = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(index) {
-        *item = value;
-    }
-    Ok(Value::Vector(vector))
+#[cold]
+fn no_map(value: &Value) -> Box<Fault> {
+    let word = value.type_word();
+    Fault::runtime(format_args!("could not put/update key on a non-map value, got {word}"))
 }
 
 /// `(update map key f)` with an f that needs no frame: the common case, in place and with one lookup.

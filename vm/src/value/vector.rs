@@ -253,6 +253,25 @@ impl VectorNode {
         Ok(this)
     }
 
+    /// Replaces the item at an index, or appends one; in place if the vector is not shared.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn write(
+        mut this: Rc<VectorNode>,
+        cx: &mut Store,
+        at: usize,
+        item: Value,
+    ) -> Result<Rc<VectorNode>> {
+        if at == this.len() {
+            return VectorNode::push(this, cx, item);
+        }
+        if let Some(slot) = VectorNode::exclusive(&mut this, cx, 0)?.get_mut(at) {
+            *slot = item;
+        }
+        Ok(this)
+    }
+
     /// [`VectorNode::push`] in place.
     ///
     /// # Errors
