@@ -204,44 +204,28 @@ impl<M: Meter> Run<'_, M> {
             if self.steps >= PAID_AT_ONCE {
                 self.settle(meter)?;
             }
-            let goes_on = match code[pc] {
-                Instruction::Char(expected) => {
-                    if expected.is_ascii() {
-                        let same = bytes.get(at).is_some_and(|&byte| byte == expected as u8);
-                        at += usize::from(same);
-                        same
-                    } else {
-                        let same = text[at..].starts_with(expected);
-                        at += if same { expected.len_utf8() } else { 0 };
-                        same
-                    }
+            // Where the next instruction goes on; `None` backtracks.
+            let passed = match code[pc] {
+                Instruction::Char(expected) if expected.is_ascii() => {
+                    (bytes.get(at) == Some(&(expected as u8))).then_some(at + 1)
                 }
-                Instruction::Set(set) => match character(text, at) {
-                    Some(next) if sets[usize::from(set)].has(next) => {
-                        at += next.len_utf8();
-                        true
-                    }
-                    _ => false,
-                },
-                Instruction::Any => match character(text, at) {
-                    Some(next) => {
-                        at += next.len_utf8();
-                        true
-                    }
-                    None => false,
-                },
+                Instruction::Char(expected) => {
+                    text[at..].starts_with(expected).then_some(at + expected.len_utf8())
+                }
+                Instruction::Set(set) => {
+                    let next = character(text, at).filter(|&next| sets[usize::from(set)].has(next));
+                    next.map(|next| at + next.len_utf8())
+                }
+                Instruction::Any => character(text, at).map(|next| at + next.len_utf8()),
                 Instruction::Look(look) => {
                     let (before, after) = sides(text, at);
-                    look.holds(before, after)
+                    look.holds(before, after).then_some(at)
                 }
-                Instruction::Split { first, second, number } => {
-                    if bounded && !self.first_visit(number, at) {
-                        false
-                    } else {
-                        self.push(meter, Frame::Way { pc: second, at })?;
-                        pc = usize::from(first);
-                        continue;
-                    }
+                Instruction::Split { number, .. } if bounded && !self.first_visit(number, at) => None,
+                Instruction::Split { first, second, .. } => {
+                    self.push(meter, Frame::Way { pc: second, at })?;
+                    pc = usize::from(first);
+                    continue;
                 }
                 Instruction::Jump(target) => {
                     pc = usize::from(target);
@@ -249,31 +233,23 @@ impl<M: Meter> Run<'_, M> {
                 }
                 Instruction::Save(slot) => {
                     self.save(meter, slot, at)?;
-                    true
+                    Some(at)
                 }
-                Instruction::Match if whole && at != text.len() => false,
+                Instruction::Match if whole && at != text.len() => None,
                 Instruction::Match => {
                     self.slots[1] = at;
                     // `\K` inside a look-ahead moves the beginning behind the end.
                     self.slots[0] = self.slots[0].min(at);
                     return Ok(true);
                 }
-                Instruction::Fail => false,
-                Instruction::Again { slot, target } => {
-                    if self.slots[usize::from(slot)] != at {
-                        pc = usize::from(target);
-                        continue;
-                    }
-                    true
+                Instruction::Fail => None,
+                Instruction::Again { slot, target } if self.slots[usize::from(slot)] != at => {
+                    pc = usize::from(target);
+                    continue;
                 }
+                Instruction::Again { .. } => Some(at),
                 Instruction::Backreference { group, ignore_case } => {
-                    match self.after_reference(meter, group, ignore_case, at)? {
-                        Some(end) => {
-                            at = end;
-                            true
-                        }
-                        None => false,
-                    }
+                    self.after_reference(meter, group, ignore_case, at)?
                 }
                 Instruction::Enter { kind, .. } => {
                     let back = match kind {
@@ -285,32 +261,25 @@ impl<M: Meter> Run<'_, M> {
                             (pc, at) = (next, place);
                             continue;
                         }
-                        None => false,
+                        None => None,
                     }
                 }
-                Instruction::Leave => match self.leave(at) {
-                    Some(place) => {
-                        at = place;
-                        true
-                    }
-                    None => false,
-                },
-                Instruction::Continue => at == self.search.at,
+                Instruction::Leave => self.leave(at),
+                Instruction::Continue => (at == self.search.at).then_some(at),
                 Instruction::UnlessGroup { group, target } => {
                     if self.slots[2 * usize::from(group)] == NOWHERE {
                         pc = usize::from(target);
                         continue;
                     }
-                    true
+                    Some(at)
                 }
             };
-            if goes_on {
-                pc += 1;
-                continue;
-            }
-            match self.back(meter)? {
-                Some((next, place)) => (pc, at) = (next, place),
-                None => return Ok(false),
+            match passed {
+                Some(next) => (pc, at) = (pc + 1, next),
+                None => match self.back(meter)? {
+                    Some((next, place)) => (pc, at) = (next, place),
+                    None => return Ok(false),
+                },
             }
         }
     }
