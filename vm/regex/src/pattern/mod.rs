@@ -79,11 +79,11 @@ impl Pattern {
         let mut units = 0;
         let mut pay = |more: u64| {
             units += more;
-            pay(more)
+            pay(more).map_err(PatternError::Stopped)
         };
         let syntax = syntax::parse(&translate(text), 4 * MOST_NESTED, &mut pay)?;
         let program = Program::new(&syntax, Direction::Forward, &mut pay)?;
-        pay(program.code.len() as u64 / 4).map_err(PatternError::Stopped)?;
+        pay(program.code.len() as u64 / 4)?;
         let first = FirstBytes::new(&program, &syntax.sets);
         let mut plain = String::new();
         let literal = (is_plain(&syntax.root, &mut plain) && syntax.groups == 0)

@@ -119,7 +119,7 @@ impl Program {
     pub(crate) fn new<E>(
         syntax: &Syntax,
         direction: Direction,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<Program, PatternError<E>> {
         let groups = if direction == Direction::Forward { usize::from(syntax.groups) } else { 0 };
         let mut compiler = Compiler {
@@ -156,7 +156,7 @@ impl Program {
 
 impl<P, E> Compiler<'_, P>
 where
-    P: FnMut(u64) -> Result<(), E>,
+    P: FnMut(u64) -> Result<(), PatternError<E>>,
 {
     fn here(&self) -> u16 {
         self.code.len() as u16
@@ -199,7 +199,7 @@ where
         if self.nodes > 2 * MOST_INSTRUCTIONS {
             return Err(PatternError::invalid("the pattern repeats too much"));
         }
-        (self.pay)(1).map_err(PatternError::Stopped)?;
+        (self.pay)(1)?;
         match node {
             Node::Empty => {}
             Node::Fail => drop(self.emit(Instruction::Fail)?),

@@ -26,11 +26,12 @@ impl<M: Meter> Automata<M> {
     /// # Errors
     /// Refused by the meter.
     pub(crate) fn new(meter: &mut M, pattern: &Pattern) -> Result<Box<Automata<M>>, M::Error> {
-        let reversed = Program::new(&pattern.syntax, Direction::Backward, &mut |units| meter.pay(units));
-        let reversed = reversed.map_err(|error| match error {
-            PatternError::Pattern(reason) => SearchError::NoAutomaton(reason).into(),
-            PatternError::Stopped(error) => error,
-        })?;
+        let mut pay = |units| meter.pay(units).map_err(PatternError::Stopped);
+        let reversed =
+            Program::new(&pattern.syntax, Direction::Backward, &mut pay).map_err(|error| match error {
+                PatternError::Pattern(reason) => SearchError::NoAutomaton(reason).into(),
+                PatternError::Stopped(error) => error,
+            })?;
         let words = word_sets(meter, &pattern.program)?;
         let alphabet = Alphabet::new(meter, &pattern.program, &pattern.syntax.sets, &words)?;
         let mut memory = M::Memory::default();
