@@ -165,13 +165,12 @@ pub(crate) fn open(
             };
             Ok((Value::Map(map), child))
         }
-        Value::Vector(vector) => {
+        Value::Vector(mut vector) => {
             let at = writable_index(&vector, key, format_args!("{name}: a list takes integer keys"))?;
             if Rc::strong_count(&vector) > 1 || vector.as_slice().is_none() {
                 let child = vector.get(at).unwrap_or_default();
                 return Ok((Value::Vector(vector), child));
             }
-            let mut vector = vector;
             let child = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(at).map(take).unwrap_or_default();
             Ok((Value::Vector(vector), child))
         }

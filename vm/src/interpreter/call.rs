@@ -42,13 +42,11 @@ impl Machine<'_> {
     /// slot where calling code expects the result.
     pub(super) fn call(
         &mut self,
-        callee: Value,
-        arguments: Arguments,
-        dst: u32,
-        top: u32,
+        mut callee: Value,
+        mut arguments: Arguments,
+        mut dst: u32,
+        mut top: u32,
     ) -> Result<CallOutcome> {
-        let (mut callee, mut arguments) = (callee, arguments);
-        let (mut dst, mut top) = (dst, top);
         loop {
             match callee {
                 Value::Closure(closure) => {
@@ -393,7 +391,7 @@ impl Machine<'_> {
 }
 
 /// The first step of calling a combinator.
-fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arguments) -> Result<Step> {
+fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, mut arguments: Arguments) -> Result<Step> {
     let parts = combinator.parts();
     Ok(match combinator.kind {
         CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
@@ -402,11 +400,9 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut arguments = arguments;
             Step::TailCall(parts[0].clone(), partial_arguments(cx, parts, &mut arguments)?)
         }
         CombinatorKind::Fnil => {
-            let mut arguments = arguments;
             for (argument, default) in arguments.iter_mut().zip(&parts[1..]) {
                 if argument.is_nil() {
                     *argument = default.clone();
@@ -417,13 +413,10 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         CombinatorKind::Memoize => {
             Step::Enter(Native::Memoize(Memoize::new(cx, parts[0].clone(), &parts[1], arguments)?))
         }
-        CombinatorKind::Transducer(_) => {
-            let mut arguments = arguments;
-            match (arguments.pop(), arguments.is_empty()) {
-                (Some(function), true) => Step::Return(transducers::reducer(combinator, function)?),
-                _ => return Err(reducing_arity("a transducer", "1 argument, a reducing function")),
-            }
-        }
+        CombinatorKind::Transducer(_) => match (arguments.pop(), arguments.is_empty()) {
+            (Some(function), true) => Step::Return(transducers::reducer(combinator, function)?),
+            _ => return Err(reducing_arity("a transducer", "1 argument, a reducing function")),
+        },
         CombinatorKind::Reducer if arguments.len() == 2 => {
             transducers::reducer_step(cx, combinator, arguments)?
         }

@@ -77,8 +77,7 @@ pub(super) fn loop_limit(limit: u64) -> Box<Fault> {
 }
 
 /// Adds keys and values, alternating; a later equal key wins.
-pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
-    let mut map = map;
+pub(super) fn add_entries(cx: &mut Context, mut map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
     let mut items = items.into_iter();
     while let (Some(key), Some(value)) = (items.next(), items.next()) {
         map = MapNode::insert(map, cx, key, value)?;
@@ -87,8 +86,7 @@ pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>)
 }
 
 /// Adds members.
-pub(super) fn add_members(cx: &mut Context, set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
-    let mut set = set;
+pub(super) fn add_members(cx: &mut Context, mut set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
     for item in items {
         set = SetNode::insert(set, cx, item)?;
     }

@@ -351,11 +351,10 @@ impl Schedule {
     /// the program ends with it.
     pub(super) fn branch_failed(
         &mut self,
-        id: FiberId,
-        fault: Box<Fault>,
+        mut id: FiberId,
+        mut fault: Box<Fault>,
         cx: &Context,
     ) -> Option<Box<Fault>> {
-        let (mut id, mut fault) = (id, fault);
         loop {
             let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else {
                 return Some(fault);

@@ -23,8 +23,7 @@ pub struct Merge {
 
 impl Merge {
     /// Merges `entries` (key and value alternating) into `merged`.
-    pub fn new(function: Value, merged: Rc<MapNode>, entries: List<Value>) -> Merge {
-        let mut entries = entries;
+    pub fn new(function: Value, merged: Rc<MapNode>, mut entries: List<Value>) -> Merge {
         entries.reverse();
         Merge { function, merged, entries, key: Value::Nil }
     }

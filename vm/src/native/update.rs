@@ -85,8 +85,7 @@ impl Update {
     }
 
     /// Stores the new value, and rebuilds the containers around it.
-    fn ascend(&mut self, cx: &mut Context, value: Value) -> Result<Value> {
-        let mut value = value;
+    fn ascend(&mut self, cx: &mut Context, mut value: Value) -> Result<Value> {
         while let Some(Parent { container, key, row }) = self.parents.pop() {
             cx.tick(1)?;
             value = match (container, row) {

@@ -9,8 +9,7 @@ use crate::native::Step;
 use crate::print::pr_str;
 use crate::value::Value;
 
-fn call(cx: &mut Context, namespace: &str, name: &str, arguments: Vec<Value>) -> String {
-    let mut arguments = arguments;
+fn call(cx: &mut Context, namespace: &str, name: &str, mut arguments: Vec<Value>) -> String {
     let builtin = lookup(Some(namespace), name).expect("is in the table").info();
     assert!(builtin.arity.accepts(arguments.len()));
     let result = match builtin.implementation {

@@ -458,8 +458,7 @@ impl MapNode {
 
     /// The map itself if it is not shared, else a copy with the same keys.
     #[inline]
-    fn unique(this: Rc<MapNode>, cx: &mut Store) -> Result<Rc<MapNode>> {
-        let mut this = this;
+    fn unique(mut this: Rc<MapNode>, cx: &mut Store) -> Result<Rc<MapNode>> {
         if Rc::get_mut(&mut this).is_some() { Ok(this) } else { this.copy(cx) }
     }
 

@@ -284,11 +284,10 @@ fn literal<M: Meter>(
     meter: &mut M,
     finder: &Finder<'_>,
     text: &str,
-    at: usize,
+    mut at: usize,
 ) -> Result<Option<Spans>, M::Error> {
     let bytes = text.as_bytes();
     let length = finder.needle().len();
-    let mut at = at;
     loop {
         let end = bytes.len().min(at + LITERAL_STEP + length);
         let found = finder.find(&bytes[at..end]);

@@ -142,10 +142,9 @@ fn index(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// Adds a row to the set at a key.
-fn add_to_group(cx: &mut Context, groups: Rc<MapNode>, key: Value, row: Value) -> Result<Rc<MapNode>> {
+fn add_to_group(cx: &mut Context, mut groups: Rc<MapNode>, key: Value, row: Value) -> Result<Rc<MapNode>> {
     cx.tick(1)?;
     seq::check_memory(cx)?;
-    let mut groups = groups;
     let group = match groups.find(cx, &key)? {
         Some(at) => match MapNode::take_at(&mut groups, at) {
             Some(Value::Set(group)) => group,

@@ -248,10 +248,9 @@ fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(node) if node.is_empty() => Ok(Value::Nil),
-        Value::Vector(node) => {
+        Value::Vector(mut node) => {
             let in_place = Rc::strong_count(&node) == 1 && node.as_slice().is_some();
             Ok(Value::Vector(if in_place {
-                let mut node = node;
                 drop(VectorNode::exclusive(&mut node, cx, 0)?.pop());
                 node
             } else {
@@ -263,8 +262,7 @@ fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
-    let mut vector = vector;
+    let mut vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
     let items = VectorNode::exclusive(&mut vector, cx, 0)?;
     let len = items.len();
     for at in 0..len / 2 {

@@ -214,9 +214,8 @@ impl Tracking {
         Shadow::of_keys(Sources::NONE, known, rest)
     }
 
-    fn entries(&mut self, at: At<'_>, map: Shadow, items: Args) -> Shadow {
+    fn entries(&mut self, at: At<'_>, mut map: Shadow, items: Args) -> Shadow {
         let registers: Vec<u8> = registers(items).collect();
-        let mut map = map;
         for pair in registers.chunks_exact(2) {
             let keyed = exact::keyed(at.cx, at.value(pair[0]), self.read(at, pair[0]).deep());
             map = exact::with_entry(at.cx, None, &map, keyed, None, self.read(at, pair[1]));

@@ -179,8 +179,7 @@ fn postorder(before: &[Vec<usize>], end: usize) -> Vec<usize> {
     order
 }
 
-fn meeting(found: &[Option<usize>], rank: &[usize], a: usize, b: usize) -> usize {
-    let (mut a, mut b) = (a, b);
+fn meeting(found: &[Option<usize>], rank: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         while rank[a] < rank[b] {
             a = found[a].unwrap_or(b);
