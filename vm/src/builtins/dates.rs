@@ -40,15 +40,11 @@ pub(crate) const TABLE: &[Builtin] = &[
 const LONGEST_SHOWN: usize = 40;
 
 /// The beginning of a text.
-struct Shown<'t>(&'t str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.char_indices().nth(LONGEST_SHOWN) {
-            Some((at, _)) => write!(f, "{}...", &self.0[..at]),
-            None => f.write_str(self.0),
-        }
-    }
+fn shown(text: &str) -> impl fmt::Display {
+    fmt::from_fn(move |f| match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((at, _)) => write!(f, "{}...", &text[..at]),
+        None => f.write_str(text),
+    })
 }
 
 #[cold]
@@ -67,15 +63,23 @@ pub(super) fn out_of_range(name: &str) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: the result is outside the years -9999 to 9999"))
 }
 
+/// The date of an ISO 8601 text: with a `T` a DateTime, else a LocalDate.
+pub(super) fn read_date(text: &str) -> Option<Value> {
+    match text.contains('T') {
+        true => DateTime::parse(text).map(Value::DateTime),
+        false => LocalDate::parse(text).map(Value::LocalDate),
+    }
+}
+
 pub(super) fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let Value::Str(node) = &arguments[0] else { return Err(expected("parse", "string", &arguments[0])) };
     let text = cx.read(node)?;
-    let (value, kind, form) = match text.contains('T') {
-        true => (DateTime::parse(text).map(Value::DateTime), "date-time", "YYYY-MM-DDTHH:MM:SSZ"),
-        false => (LocalDate::parse(text).map(Value::LocalDate), "date", "YYYY-MM-DD"),
-    };
-    value.ok_or_else(|| {
-        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", Shown(text)))
+    read_date(text).ok_or_else(|| {
+        let (kind, form) = match text.contains('T') {
+            true => ("date-time", "YYYY-MM-DDTHH:MM:SSZ"),
+            false => ("date", "YYYY-MM-DD"),
+        };
+        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", shown(text)))
     })
 }
 
@@ -91,7 +95,7 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
             let text = cx.read(node)?;
             let day = || LocalDate::parse(text).and_then(LocalDate::midnight);
             DateTime::parse(text).or_else(day).or_else(|| DateTime::parse_mail(text)).ok_or_else(|| {
-                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", Shown(text)))
+                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", shown(text)))
                     .hint("Write an ISO 8601 text such as \"2026-01-08T14:30:00Z\" or \"2026-01-08\".")
             })?
         }
