@@ -376,10 +376,6 @@ impl World {
     /// Decoding is paid for like any other work, before the first slice.
     fn set_context(&mut self, json: &str) -> Result<()> {
         let value = crate::json::decode_text(&mut self.cx, json)?;
-        self.give_context(value)
-    }
-
-    fn give_context(&mut self, value: Value) -> Result<()> {
         if !matches!(value, Value::Map(_)) {
             let word = value.type_word();
             return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));
