@@ -22,10 +22,7 @@ const SLOT: usize = size_of::<Value>();
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
 pub(crate) fn to_vector(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) => Err(not_a_collection(&other, name)),
-    }
+    convert(cx, value)?.map_err(|other| not_a_collection(&other, name))
 }
 
 /// [`to_vector`] with an error that names the position of the argument.
@@ -38,11 +35,10 @@ pub(crate) fn argument(
     name: &'static str,
     position: usize,
 ) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) if other.is_function() => Err(not_a_collection(&other, name)),
-        Err(other) => Err(expected(name, position, "seqable", &other)),
-    }
+    convert(cx, value)?.map_err(|other| match other.is_function() {
+        true => not_a_collection(&other, name),
+        false => expected(name, position, "seqable", &other),
+    })
 }
 
 /// [`to_vector`] with an error that names the value's type.
@@ -50,10 +46,7 @@ pub(crate) fn argument(
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
 pub(crate) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) => Err(invalid(name, &other)),
-    }
+    convert(cx, value)?.map_err(|other| invalid(name, &other))
 }
 
 /// The vector; `Err` gives the value back if it is no collection.

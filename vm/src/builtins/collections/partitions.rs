@@ -117,13 +117,12 @@ fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut kept = List::default();
     for item in vector.iter() {
         cx.tick(1)?;
-        let repeated = match kept.last() {
-            Some(before) => same_key(cx, before, &item)?,
-            None => false,
-        };
-        if !repeated {
-            kept.push(cx, item)?;
+        if let Some(before) = kept.last()
+            && same_key(cx, before, &item)?
+        {
+            continue;
         }
+        kept.push(cx, item)?;
     }
     Ok(kept.into_value())
 }

@@ -3,7 +3,7 @@
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;
-use crate::collection::lookup::{grapheme, index, position};
+use crate::collection::lookup::{element, index, position};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -48,10 +48,7 @@ fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Set(set) => set.find(cx, key)?.is_some(),
         // By value, not by index as in Clojure.
         Value::Vector(vector) => position(cx, vector, key)?.is_some(),
-        Value::Str(node) => match index(key) {
-            Some(index) => grapheme(cx, node, index)?.is_some(),
-            None => false,
-        },
+        Value::Str(_) => element(cx, coll, key)?.is_some(),
         other => return Err(expected("contains?", 1, "collection", other)),
     };
     Ok(Value::Bool(found))

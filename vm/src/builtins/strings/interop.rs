@@ -155,17 +155,13 @@ fn char_at(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Int(index) => usize::try_from(*index).ok(),
         other => return Err(arith::invalid_types(".charAt", &[&arguments[0], other])),
     };
-    let found = match index {
-        Some(index) => grapheme(cx, node, index)?,
-        None => None,
-    };
-    match found {
-        Some(found) => Ok(found),
-        None => {
-            let length = cx.graphemes(node)?;
-            Err(Fault::type_error(format_args!(".charAt: the index is outside a string of length {length}")))
-        }
+    if let Some(index) = index
+        && let Some(found) = grapheme(cx, node, index)?
+    {
+        return Ok(found);
     }
+    let length = cx.graphemes(node)?;
+    Err(Fault::type_error(format_args!(".charAt: the index is outside a string of length {length}")))
 }
 
 fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
