@@ -77,14 +77,8 @@ impl<'p> Classes<'p> {
             // Classes without Unicode contain only 256 bytes.
             _ if !flags.unicode => self.plain(node, flags),
             Ast::ClassBracketed(bracket) => self.bracket(bracket, flags, pay),
-            Ast::ClassUnicode(class) => {
-                let item = ClassSetItem::Unicode((**class).clone());
-                self.item(&item, flags, pay)
-            }
-            Ast::ClassPerl(class) => {
-                let item = ClassSetItem::Perl((**class).clone());
-                self.item(&item, flags, pay)
-            }
+            Ast::ClassUnicode(class) => self.item(&ClassSetItem::Unicode((**class).clone()), flags, pay),
+            Ast::ClassPerl(class) => self.item(&ClassSetItem::Perl((**class).clone()), flags, pay),
             _ => self.plain(node, flags),
         }
     }
