@@ -13,6 +13,7 @@ use crate::value::relation::order::big_to_float;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{FromPrimitive, Zero};
+use std::borrow::Cow;
 
 /// Longest integer in bits; longer results are an `arithmetic_error`.
 pub const MOST_BITS: u64 = 1 << 20;
@@ -20,23 +21,8 @@ pub const MOST_BITS: u64 = 1 << 20;
 /// Two numbers brought to a common kind.
 enum Pair<'v> {
     Ints(i64, i64),
-    Bigs(Big<'v>, Big<'v>),
+    Bigs(Cow<'v, BigInt>, Cow<'v, BigInt>),
     Floats(f64, f64),
-}
-
-/// A big integer, borrowed where it already exists.
-enum Big<'v> {
-    Held(&'v BigInt),
-    Made(BigInt),
-}
-
-impl Big<'_> {
-    fn get(&self) -> &BigInt {
-        match self {
-            Big::Held(value) => value,
-            Big::Made(value) => value,
-        }
-    }
 }
 
 /// The value of a number as a float.
@@ -49,10 +35,11 @@ pub(crate) fn to_float(value: &Value) -> Option<f64> {
     }
 }
 
-fn big(value: &Value) -> Option<Big<'_>> {
+/// A big integer, borrowed where it already exists.
+fn big(value: &Value) -> Option<Cow<'_, BigInt>> {
     match value {
-        Value::Int(value) => Some(Big::Made(BigInt::from(*value))),
-        Value::BigInt(value) => Some(Big::Held(value.get())),
+        Value::Int(value) => Some(Cow::Owned(BigInt::from(*value))),
+        Value::BigInt(value) => Some(Cow::Borrowed(value.get())),
         _ => None,
     }
 }
@@ -150,8 +137,8 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a + b)),
         Some(Pair::Bigs(a, b)) => {
-            charge_linear(cx, a.get(), b.get())?;
-            Ok(Value::integer(a.get() + b.get()))
+            charge_linear(cx, &a, &b)?;
+            Ok(Value::integer(&*a + &*b))
         }
         None => Err(not_numbers("add", &[&a, &b])),
     }
@@ -182,8 +169,8 @@ pub fn subtract(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a - b)),
         Some(Pair::Bigs(a, b)) => {
-            charge_linear(cx, a.get(), b.get())?;
-            Ok(Value::integer(a.get() - b.get()))
+            charge_linear(cx, &a, &b)?;
+            Ok(Value::integer(&*a - &*b))
         }
         None => Err(not_numbers("subtract", &[&a, &b])),
     }
@@ -201,7 +188,7 @@ pub fn multiply(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a * b)),
         Some(Pair::Bigs(a, b)) => {
-            let (a, b) = (a.get(), b.get());
+            let (a, b) = (&*a, &*b);
             charge(cx, a.bits() + b.bits(), limbs(a) * limbs(b))?;
             Ok(Value::integer(a * b))
         }
@@ -223,7 +210,7 @@ pub fn divide(_cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         Some(_) if is_int_zero(&b) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(Value::Float(a as f64 / b as f64)),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a / b)),
-        Some(Pair::Bigs(a, b)) => Ok(Value::Float(big_ratio(a.get(), b.get()))),
+        Some(Pair::Bigs(a, b)) => Ok(Value::Float(big_ratio(&a, &b))),
     }
 }
 
@@ -285,7 +272,7 @@ fn division(cx: &mut Context, kind: Operation, name: &str, a: Value, b: Value) -
         }),
         Some(Pair::Floats(a, b)) => float_division(kind, a, b),
         Some(Pair::Bigs(a, b)) => {
-            let (a, b) = (a.get(), b.get());
+            let (a, b) = (&*a, &*b);
             if b.is_zero() {
                 return Err(division_by_zero());
             }
