@@ -66,12 +66,12 @@ pub(crate) const TABLE: &[Builtin] = &[
         (Value::DateTime(a), Value::DateTime(b)) => a == b,
         (a, _) => return Err(expected(".isEqual", "two dates of one type", a)),
     }))),
-    direct(".plusWeeks", INTEROP, "2", "(.plusWeeks date n)", "The date n weeks later.", |_cx, a| plus_days(a, ".plusWeeks", 7)),
-    direct(".minusWeeks", INTEROP, "2", "(.minusWeeks date n)", "The date n weeks earlier.", |_cx, a| plus_days(a, ".minusWeeks", -7)),
-    direct(".plusMonths", INTEROP, "2", "(.plusMonths date n)", "The date n months later, or the last day of that month.", |_cx, a| plus_months(a, ".plusMonths", 1)),
-    direct(".minusMonths", INTEROP, "2", "(.minusMonths date n)", "The date n months earlier.", |_cx, a| plus_months(a, ".minusMonths", -1)),
-    direct(".plusYears", INTEROP, "2", "(.plusYears date n)", "The date n years later.", |_cx, a| plus_months(a, ".plusYears", 12)),
-    direct(".minusYears", INTEROP, "2", "(.minusYears date n)", "The date n years earlier.", |_cx, a| plus_months(a, ".minusYears", -12)),
+    direct(".plusWeeks", INTEROP, "2", "(.plusWeeks date n)", "The date n weeks later.", |_cx, a| later(a, ".plusWeeks", LocalDate::plus_days, 7)),
+    direct(".minusWeeks", INTEROP, "2", "(.minusWeeks date n)", "The date n weeks earlier.", |_cx, a| later(a, ".minusWeeks", LocalDate::plus_days, -7)),
+    direct(".plusMonths", INTEROP, "2", "(.plusMonths date n)", "The date n months later, or the last day of that month.", |_cx, a| later(a, ".plusMonths", LocalDate::plus_months, 1)),
+    direct(".minusMonths", INTEROP, "2", "(.minusMonths date n)", "The date n months earlier.", |_cx, a| later(a, ".minusMonths", LocalDate::plus_months, -1)),
+    direct(".plusYears", INTEROP, "2", "(.plusYears date n)", "The date n years later.", |_cx, a| later(a, ".plusYears", LocalDate::plus_months, 12)),
+    direct(".minusYears", INTEROP, "2", "(.minusYears date n)", "The date n years earlier.", |_cx, a| later(a, ".minusYears", LocalDate::plus_months, -12)),
     direct(".plusHours", INTEROP, "2", "(.plusHours date-time n)", "The DateTime n hours later.", |_cx, a| plus_time(a, ".plusHours", HOUR)),
     direct(".minusHours", INTEROP, "2", "(.minusHours date-time n)", "The DateTime n hours earlier.", |_cx, a| plus_time(a, ".minusHours", -HOUR)),
     direct(".plusMinutes", INTEROP, "2", "(.plusMinutes date-time n)", "The DateTime n minutes later.", |_cx, a| plus_time(a, ".plusMinutes", MINUTE)),
@@ -135,16 +135,14 @@ fn name(
 }
 
 fn value_of_name(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    const NAME: &str = ".getValue";
-    let Value::Str(node) = &arguments[0] else {
-        return Err(expected(NAME, "the name of a weekday or month", &arguments[0]));
+    let text = match &arguments[0] {
+        Value::Str(node) => node.preview(),
+        _ => "",
     };
-    let text = node.preview();
     let place = |names: &[&str]| names.iter().position(|name| *name == text);
-    match place(&WEEKDAYS).or_else(|| place(&MONTHS)) {
-        Some(at) => Ok(Value::Int(at as i64 + 1)),
-        None => Err(expected(NAME, "the name of a weekday or month", &arguments[0])),
-    }
+    let found = place(&WEEKDAYS).or_else(|| place(&MONTHS));
+    let number = found.map(|at| Value::Int(at as i64 + 1));
+    number.ok_or_else(|| expected(".getValue", "the name of a weekday or month", &arguments[0]))
 }
 
 fn local_date_of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -179,17 +177,16 @@ fn on_day(like: &Value, date: Option<LocalDate>, name: &str) -> Result<Value> {
     )
 }
 
-/// The date `n * unit` days later.
-pub(super) fn plus_days(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
+/// The date that `step` finds `n * unit` days or months later.
+pub(super) fn later(
+    arguments: &[Value],
+    name: &str,
+    step: fn(LocalDate, i64) -> Option<LocalDate>,
+    unit: i64,
+) -> Result<Value> {
     let date = day_of(arguments, name)?;
-    let days = number(arguments, 1, name)?.checked_mul(unit);
-    on_day(&arguments[0], days.and_then(|days| date.plus_days(days)), name)
-}
-
-fn plus_months(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
-    let date = day_of(arguments, name)?;
-    let months = number(arguments, 1, name)?.checked_mul(unit);
-    on_day(&arguments[0], months.and_then(|months| date.plus_months(months)), name)
+    let count = number(arguments, 1, name)?.checked_mul(unit);
+    on_day(&arguments[0], count.and_then(|count| step(date, count)), name)
 }
 
 fn plus_time(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! Implements the basic date builtins, named after Java's classes: parsing, comparing, adding days, durations between
 //! instants, the clock; parts of dates and other arithmetic are in `calendar`.
 
-use super::calendar::plus_days;
+use super::calendar::later;
 use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
@@ -26,8 +26,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now).known(Known::Now),
     direct(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
     direct(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
-    direct(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
-    direct(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", -1)),
+    direct(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| later(a, ".plusDays", LocalDate::plus_days, 1)),
+    direct(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| later(a, ".minusDays", LocalDate::plus_days, -1)),
     direct(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
     direct(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
     direct("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),

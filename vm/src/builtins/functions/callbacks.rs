@@ -115,7 +115,8 @@ pub(crate) fn function_of(cx: &mut Context, name: &str, kind: Kind, function: Va
     }
 }
 
-fn is_callable(value: &Value) -> bool {
+/// True for values that may stand in place of a callback, except paths.
+pub(crate) fn is_callable(value: &Value) -> bool {
     value.is_function() || matches!(value, Value::Keyword(_) | Value::Set(_) | Value::Map(_))
 }
 
