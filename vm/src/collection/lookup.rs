@@ -157,10 +157,7 @@ pub(crate) fn open(
         Value::Nil => Ok((Value::Nil, Value::Nil)),
         Value::Map(mut map) => {
             let child = match map.find_written(cx, key)? {
-                Some(row) => match MapNode::take_at(&mut map, row) {
-                    Some(child) => child,
-                    None => map.value(row).clone(),
-                },
+                Some(row) => MapNode::take_or_copy(&mut map, row),
                 None => map.get(cx, key)?.cloned().unwrap_or_default(),
             };
             Ok((Value::Map(map), child))

@@ -107,10 +107,7 @@ impl Update {
                 Value::Map(map) => {
                     row = map.find_written(cx, &key)?;
                     match row {
-                        Some(row) => match MapNode::take_at(map, row) {
-                            Some(child) => child,
-                            None => map.value(row).clone(),
-                        },
+                        Some(row) => MapNode::take_or_copy(map, row),
                         None if self.flexible => map.get(cx, &key)?.cloned().unwrap_or_default(),
                         None => Value::Nil,
                     }

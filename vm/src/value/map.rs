@@ -450,6 +450,11 @@ impl MapNode {
         MapNode::value_mut(this, row).map(take)
     }
 
+    /// The value at a position: moved out, leaving nil, or copied if the map is shared.
+    pub(crate) fn take_or_copy(this: &mut Rc<MapNode>, row: usize) -> Value {
+        MapNode::take_at(this, row).unwrap_or_else(|| this.value(row).clone())
+    }
+
     /// The value at a position, for changes in place. `None` if the map is shared.
     #[inline]
     pub(crate) fn value_mut(this: &mut Rc<MapNode>, row: usize) -> Option<&mut Value> {

@@ -367,7 +367,7 @@ fn sorted_index(cx: &mut Store, members: &[Value]) -> Result<Index> {
         hashes.push(hash_value(cx, member)?);
     }
     let mut rows: Vec<u32> = (0..members.len() as u32).collect();
-    sort::sort_by_number(cx, &mut rows, |&row| hashes[row as usize])?;
+    sort::sort_by_small_key(cx, &mut rows, |&row| hashes[row as usize])?;
     for same in rows.chunk_by_mut(|&a, &b| hashes[a as usize] == hashes[b as usize]) {
         sort::sort_keys(cx, same, |&row| &members[row as usize])?;
     }

@@ -145,12 +145,10 @@ fn index(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn add_to_group(cx: &mut Context, mut groups: Rc<MapNode>, key: Value, row: Value) -> Result<Rc<MapNode>> {
     cx.tick(1)?;
     seq::check_memory(cx)?;
-    let group = match groups.find(cx, &key)? {
-        Some(at) => match MapNode::take_at(&mut groups, at) {
-            Some(Value::Set(group)) => group,
-            _ => SetNode::empty(),
-        },
-        None => SetNode::empty(),
+    let row_of_group = groups.find(cx, &key)?;
+    let group = match row_of_group.and_then(|at| MapNode::take_at(&mut groups, at)) {
+        Some(Value::Set(group)) => group,
+        _ => SetNode::empty(),
     };
     let group = SetNode::insert(group, cx, row)?;
     MapNode::insert(groups, cx, key, Value::Set(group))

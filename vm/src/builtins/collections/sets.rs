@@ -54,12 +54,17 @@ fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Bool(found))
 }
 
+/// The set that is the first argument; `None` for nil.
+fn first_set(arguments: &mut [Value], name: &str) -> Result<Option<Rc<SetNode>>> {
+    match take(&mut arguments[0]) {
+        Value::Nil => Ok(None),
+        Value::Set(set) => Ok(Some(set)),
+        other => Err(expected(name, 1, "set", &other)),
+    }
+}
+
 fn disj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut set = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("disj", 1, "set", &other)),
-    };
+    let Some(mut set) = first_set(arguments, "disj")? else { return Ok(Value::Nil) };
     for item in &arguments[1..] {
         cx.tick(1)?;
         set = SetNode::remove(set, cx, item)?;
@@ -79,11 +84,7 @@ fn union(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut common = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("intersection", 1, "set", &other)),
-    };
+    let Some(mut common) = first_set(arguments, "intersection")? else { return Ok(Value::Nil) };
     for (at, other) in arguments.iter().enumerate().skip(1) {
         if other.is_nil() {
             return Ok(Value::Nil);
@@ -108,11 +109,7 @@ fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut left = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("difference", 1, "set", &other)),
-    };
+    let Some(mut left) = first_set(arguments, "difference")? else { return Ok(Value::Nil) };
     for (at, removed) in arguments.iter_mut().enumerate().skip(1) {
         if let Value::Set(removed) = removed {
             for member in removed.members() {

@@ -27,7 +27,7 @@ use super::fiber::Frame;
 use super::{Machine, Stop};
 use crate::builtins;
 use crate::bytecode::instruction::Instruction;
-use crate::bytecode::{CombinatorKind, Const};
+use crate::bytecode::{CombinatorKind, Const, Known};
 use crate::context::Function;
 use crate::fault::Result;
 use crate::native::Native;
@@ -288,10 +288,8 @@ impl Tracking {
             return;
         }
         self.tracker.looked_at = functions.len();
-        let named =
-            |name: &str| builtins::all().find(|(_, row)| row.name == name).map(|(builtin, _)| builtin);
-        let [memoize, data] = ["memoize", "%data"].map(named);
-        debug_assert!(memoize.is_some() && data.is_some());
+        let (memoize, data) = (builtins::lookup(None, "memoize"), Known::DataEntry.id());
+        debug_assert!(memoize.is_some());
         for function in functions {
             if function.is_vacant() {
                 continue;
@@ -300,7 +298,7 @@ impl Tracking {
             if function.proto == program.entry {
                 let is_memo =
                     |constant: &Const| matches!(constant, Const::Combinator(CombinatorKind::Memoize, _));
-                self.tracker.may_read_context |= data.is_some_and(|data| program.mentions(data));
+                self.tracker.may_read_context |= program.mentions(data);
                 self.tracker.may_memoize |= memoize.is_some_and(|memoize| program.mentions(memoize))
                     || program.constants.iter().any(is_memo);
                 continue;
