@@ -305,7 +305,7 @@ impl Isolate {
 
     /// Programs that are loaded.
     pub fn programs(&self) -> usize {
-        self.world.as_ref().map_or(0, |world| world.units.count())
+        self.world.as_ref().map_or(0, |world| world.units.count)
     }
 
     /// Elements that the run has copied because a collection was shared.

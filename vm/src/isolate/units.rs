@@ -17,7 +17,7 @@ pub(super) struct Units {
     /// Free rows of the function table.
     free: FreeRanges,
     /// Number of programs.
-    count: usize,
+    pub(super) count: usize,
     /// Programs that this run has loaded.
     loaded: Vec<UnitId>,
     /// Programs that lost a closure, possibly their last.
@@ -52,11 +52,6 @@ impl Units {
     /// Makes the next commit check whether something reaches the program.
     pub(super) fn check_at_commit(&self, unit: UnitId) {
         self.released.borrow_mut().push(unit);
-    }
-
-    /// Number of programs.
-    pub(super) fn count(&self) -> usize {
-        self.count
     }
 
     /// The programs that stay if the run is committed now.

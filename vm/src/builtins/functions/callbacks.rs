@@ -309,7 +309,7 @@ fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     }
     let function = callable(cx, "pmap", take(&mut arguments[0]))?;
     let inputs = inputs(cx, "pmap", &mut arguments[1..])?;
-    Ok(Step::Enter(Native::Parallel(Parallel::map(function, inputs))))
+    Ok(Step::Enter(Native::Parallel(Parallel::new(Some(function), inputs))))
 }
 
 fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
@@ -327,7 +327,7 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         }
     }
     let functions = List::taken(cx, arguments)?.into_vector();
-    Ok(Step::Enter(Native::Parallel(Parallel::calls(List::from_array([functions])))))
+    Ok(Step::Enter(Native::Parallel(Parallel::new(None, List::from_array([functions])))))
 }
 
 /// Follows a path of keys, which a vector or a string as key function means.
