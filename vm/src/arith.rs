@@ -9,9 +9,11 @@ use crate::bytecode::operation::Operation;
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted, hint};
 use crate::value::Value;
+use crate::value::relation::order::big_to_float;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
-use num_traits::{FromPrimitive, ToPrimitive, Zero};
+use num_traits::{FromPrimitive, Zero};
+use std::borrow::Cow;
 
 /// Longest integer in bits; longer results are an `arithmetic_error`.
 pub const MOST_BITS: u64 = 1 << 20;
@@ -19,35 +21,8 @@ pub const MOST_BITS: u64 = 1 << 20;
 /// Two numbers brought to a common kind.
 enum Pair<'v> {
     Ints(i64, i64),
-    Bigs(Big<'v>, Big<'v>),
+    Bigs(Cow<'v, BigInt>, Cow<'v, BigInt>),
     Floats(f64, f64),
-}
-
-/// A big integer, borrowed where it already exists.
-enum Big<'v> {
-    Held(&'v BigInt),
-    Made(BigInt),
-}
-
-impl Big<'_> {
-    fn get(&self) -> &BigInt {
-        match self {
-            Big::Held(value) => value,
-            Big::Made(value) => value,
-        }
-    }
-}
-
-/// The float nearest to a big integer; beyond the range of floats it is infinite.
-///
-/// Takes constant time for long integers: those beyond the range of floats are recognised by their length.
-pub(crate) fn big_to_float(value: &BigInt) -> f64 {
-    let in_range = if value.bits() <= 1_024 { value.to_f64() } else { None };
-    in_range.unwrap_or(if value.sign() == num_bigint::Sign::Minus {
-        f64::NEG_INFINITY
-    } else {
-        f64::INFINITY
-    })
 }
 
 /// The value of a number as a float.
@@ -60,10 +35,11 @@ pub(crate) fn to_float(value: &Value) -> Option<f64> {
     }
 }
 
-fn big(value: &Value) -> Option<Big<'_>> {
+/// A big integer, borrowed where it already exists.
+fn big(value: &Value) -> Option<Cow<'_, BigInt>> {
     match value {
-        Value::Int(value) => Some(Big::Made(BigInt::from(*value))),
-        Value::BigInt(value) => Some(Big::Held(value.get())),
+        Value::Int(value) => Some(Cow::Owned(BigInt::from(*value))),
+        Value::BigInt(value) => Some(Cow::Borrowed(value.get())),
         _ => None,
     }
 }
@@ -161,8 +137,8 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a + b)),
         Some(Pair::Bigs(a, b)) => {
-            charge_linear(cx, a.get(), b.get())?;
-            Ok(Value::integer(a.get() + b.get()))
+            charge_linear(cx, &a, &b)?;
+            Ok(Value::integer(&*a + &*b))
         }
         None => Err(not_numbers("add", &[&a, &b])),
     }
@@ -193,8 +169,8 @@ pub fn subtract(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a - b)),
         Some(Pair::Bigs(a, b)) => {
-            charge_linear(cx, a.get(), b.get())?;
-            Ok(Value::integer(a.get() - b.get()))
+            charge_linear(cx, &a, &b)?;
+            Ok(Value::integer(&*a - &*b))
         }
         None => Err(not_numbers("subtract", &[&a, &b])),
     }
@@ -212,7 +188,7 @@ pub fn multiply(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         }),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a * b)),
         Some(Pair::Bigs(a, b)) => {
-            let (a, b) = (a.get(), b.get());
+            let (a, b) = (&*a, &*b);
             charge(cx, a.bits() + b.bits(), limbs(a) * limbs(b))?;
             Ok(Value::integer(a * b))
         }
@@ -234,7 +210,7 @@ pub fn divide(_cx: &mut Context, a: Value, b: Value) -> Result<Value> {
         Some(_) if is_int_zero(&b) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(Value::Float(a as f64 / b as f64)),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a / b)),
-        Some(Pair::Bigs(a, b)) => Ok(Value::Float(big_ratio(a.get(), b.get()))),
+        Some(Pair::Bigs(a, b)) => Ok(Value::Float(big_ratio(&a, &b))),
     }
 }
 
@@ -257,30 +233,12 @@ fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
     ratio * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
 }
 
-/// One of the three integer divisions.
-#[derive(Clone, Copy)]
-enum Division {
-    Quotient,
-    Remainder,
-    Modulo,
-}
-
-impl Division {
-    fn name(self) -> &'static str {
-        match self {
-            Division::Quotient => "quot",
-            Division::Remainder => "rem",
-            Division::Modulo => "mod",
-        }
-    }
-}
-
 /// `(quot a b)`: truncated; an integer also for floats.
 ///
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn quotient(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Quotient, a, b)
+    division(cx, Operation::Quotient, "quot", a, b)
 }
 
 /// `(rem a b)`: takes the sign of `a`.
@@ -288,7 +246,7 @@ pub fn quotient(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn remainder(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Remainder, a, b)
+    division(cx, Operation::Remainder, "rem", a, b)
 }
 
 /// `(mod a b)`: takes the sign of `b`.
@@ -296,24 +254,25 @@ pub fn remainder(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 /// # Errors
 /// Not numbers; a zero divisor.
 pub fn modulo(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
-    division(cx, Division::Modulo, a, b)
+    division(cx, Operation::Modulo, "mod", a, b)
 }
 
-fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Value> {
+/// One of the three integer divisions.
+fn division(cx: &mut Context, kind: Operation, name: &str, a: Value, b: Value) -> Result<Value> {
     match pair(&a, &b) {
-        None => Err(not_numbers(kind.name(), &[&a, &b])),
+        None => Err(not_numbers(name, &[&a, &b])),
         Some(Pair::Ints(_, 0)) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(match kind {
-            Division::Quotient => match a.checked_div(b) {
+            Operation::Quotient => match a.checked_div(b) {
                 Some(quotient) => Value::Int(quotient),
                 None => Value::integer(-BigInt::from(a)),
             },
-            Division::Remainder => Value::Int(a.checked_rem(b).unwrap_or(0)),
-            Division::Modulo => Value::Int(if b == -1 { 0 } else { a.mod_floor(&b) }),
+            Operation::Remainder => Value::Int(a.checked_rem(b).unwrap_or(0)),
+            _ => Value::Int(if b == -1 { 0 } else { a.mod_floor(&b) }),
         }),
         Some(Pair::Floats(a, b)) => float_division(kind, a, b),
         Some(Pair::Bigs(a, b)) => {
-            let (a, b) = (a.get(), b.get());
+            let (a, b) = (&*a, &*b);
             if b.is_zero() {
                 return Err(division_by_zero());
             }
@@ -321,9 +280,9 @@ fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Valu
             let (quotient, rest) = long_division(cx, a.magnitude(), b.magnitude())?;
             let rest = BigInt::from_biguint(a.sign(), rest);
             Ok(Value::integer(match kind {
-                Division::Quotient => BigInt::from_biguint(a.sign() * b.sign(), quotient),
-                Division::Modulo if !rest.is_zero() && rest.sign() != b.sign() => rest + b,
-                Division::Remainder | Division::Modulo => rest,
+                Operation::Quotient => BigInt::from_biguint(a.sign() * b.sign(), quotient),
+                Operation::Modulo if !rest.is_zero() && rest.sign() != b.sign() => rest + b,
+                _ => rest,
             }))
         }
     }
@@ -355,7 +314,7 @@ fn long_division(cx: &mut Context, a: &BigUint, b: &BigUint) -> Result<(BigUint,
     Ok((quotient, rest))
 }
 
-fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {
+fn float_division(kind: Operation, a: f64, b: f64) -> Result<Value> {
     if !a.is_finite() || !b.is_finite() {
         return Ok(Value::Float(f64::NAN));
     }
@@ -363,9 +322,9 @@ fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {
         return Err(division_by_zero());
     }
     Ok(match kind {
-        Division::Quotient => float_to_integer((a / b).trunc()),
-        Division::Remainder => Value::Float(a % b),
-        Division::Modulo => {
+        Operation::Quotient => float_to_integer((a / b).trunc()),
+        Operation::Remainder => Value::Float(a % b),
+        _ => {
             let rest = a % b;
             Value::Float(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest })
         }

@@ -2,14 +2,15 @@
 //! them (year, hour), and add weeks, months or hours. Most builtins for parsing and comparing, and those for adding
 //! days, are in `dates`.
 
-use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
+use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse, read_date};
 use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
-use crate::value::temporal::calendar::{DatePart, MONTHS, WEEKDAYS};
+use crate::value::temporal::calendar::{MONTHS, WEEKDAYS};
 use crate::value::temporal::{DateTime, Duration, LocalDate};
+use jiff::civil::Date;
 
 const INTEROP: Category = Category::Interop;
 const CORE: Category = Category::Core;
@@ -25,8 +26,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("parse-date", CORE, "1", "(parse-date text)", "The LocalDate or DateTime that the text is, or nil.", parse_date),
     direct("inst?", CORE, "1", "(inst? x)", "True for a DateTime.", |_cx, a| Ok(Value::Bool(matches!(a[0], Value::DateTime(_))))).total(),
     direct("inst-ms", CORE, "1", "(inst-ms date-time)", "Milliseconds since 1970.", |_cx, a| millis(a, "inst-ms", 1)),
-    direct("iso-week", CORE, "1", "(iso-week date)", "The week of ISO 8601, 1 to 53.", |_cx, a| part(a, "iso-week", DatePart::IsoWeek)),
-    direct("iso-week-year", CORE, "1", "(iso-week-year date)", "The year that the week of ISO 8601 belongs to.", |_cx, a| part(a, "iso-week-year", DatePart::IsoWeekYear)),
+    direct("iso-week", CORE, "1", "(iso-week date)", "The week of ISO 8601, 1 to 53.", |_cx, a| part(a, "iso-week", |day| day.iso_week_date().week())),
+    direct("iso-week-year", CORE, "1", "(iso-week-year date)", "The year that the week of ISO 8601 belongs to.", |_cx, a| part(a, "iso-week-year", |day| day.iso_week_date().year())),
     direct("LocalDate/of", INTEROP, "3", "(LocalDate/of year month day)", "The LocalDate of three numbers.", local_date_of),
     direct("LocalDate/ofEpochDay", INTEROP, "1", "(LocalDate/ofEpochDay days)", "The LocalDate so many days after 1970-01-01.", |_cx, a| made(LocalDate::from_epoch_day(number(a, 0, "LocalDate/ofEpochDay")?).map(Value::LocalDate), "LocalDate/ofEpochDay")),
     callback("LocalDate/now", INTEROP, "0", "(LocalDate/now)", "Today in UTC.", |_cx, _a| Ok(now_as(Some(Known::ToLocalDate)))),
@@ -41,15 +42,15 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("Duration/ofMinutes", INTEROP, "1", "(Duration/ofMinutes n)", "The Duration of n minutes.", |_cx, a| length(a, "Duration/ofMinutes", MINUTE)),
     direct("Duration/ofHours", INTEROP, "1", "(Duration/ofHours n)", "The Duration of n hours.", |_cx, a| length(a, "Duration/ofHours", HOUR)),
     direct("Duration/ofDays", INTEROP, "1", "(Duration/ofDays n)", "The Duration of n days.", |_cx, a| length(a, "Duration/ofDays", DAY)),
-    direct(".getYear", INTEROP, "1", "(.getYear date)", "The year.", |_cx, a| part(a, ".getYear", DatePart::Year)),
-    direct(".getMonthValue", INTEROP, "1", "(.getMonthValue date)", "The month, 1 to 12.", |_cx, a| part(a, ".getMonthValue", DatePart::Month)),
-    direct(".getMonth", INTEROP, "1", "(.getMonth date)", "The month as text, \"JANUARY\".", |cx, a| name(cx, a, ".getMonth", DatePart::Month, &MONTHS)),
-    direct(".getDayOfMonth", INTEROP, "1", "(.getDayOfMonth date)", "The day of the month.", |_cx, a| part(a, ".getDayOfMonth", DatePart::Day)),
-    direct(".getDayOfYear", INTEROP, "1", "(.getDayOfYear date)", "The day of the year, 1 to 366.", |_cx, a| part(a, ".getDayOfYear", DatePart::DayOfYear)),
-    direct(".getDayOfWeek", INTEROP, "1", "(.getDayOfWeek date)", "The weekday as text, \"MONDAY\"; `.getValue` gives its number.", |cx, a| name(cx, a, ".getDayOfWeek", DatePart::Weekday, &WEEKDAYS)),
+    direct(".getYear", INTEROP, "1", "(.getYear date)", "The year.", |_cx, a| part(a, ".getYear", Date::year)),
+    direct(".getMonthValue", INTEROP, "1", "(.getMonthValue date)", "The month, 1 to 12.", |_cx, a| part(a, ".getMonthValue", Date::month)),
+    direct(".getMonth", INTEROP, "1", "(.getMonth date)", "The month as text, \"JANUARY\".", |cx, a| name(cx, a, ".getMonth", Date::month, &MONTHS)),
+    direct(".getDayOfMonth", INTEROP, "1", "(.getDayOfMonth date)", "The day of the month.", |_cx, a| part(a, ".getDayOfMonth", Date::day)),
+    direct(".getDayOfYear", INTEROP, "1", "(.getDayOfYear date)", "The day of the year, 1 to 366.", |_cx, a| part(a, ".getDayOfYear", Date::day_of_year)),
+    direct(".getDayOfWeek", INTEROP, "1", "(.getDayOfWeek date)", "The weekday as text, \"MONDAY\"; `.getValue` gives its number.", |cx, a| name(cx, a, ".getDayOfWeek", |day| day.weekday().to_monday_one_offset(), &WEEKDAYS)),
     direct(".getValue", INTEROP, "1", "(.getValue weekday-or-month)", "The number of a weekday (Monday is 1) or month.", value_of_name),
-    direct(".lengthOfMonth", INTEROP, "1", "(.lengthOfMonth date)", "Days of its month.", |_cx, a| part(a, ".lengthOfMonth", DatePart::MonthLength)),
-    direct(".isLeapYear", INTEROP, "1", "(.isLeapYear date)", "Whether its year has 366 days.", |_cx, a| Ok(Value::Bool(day_of(a, ".isLeapYear")?.is_in_leap_year()))),
+    direct(".lengthOfMonth", INTEROP, "1", "(.lengthOfMonth date)", "Days of its month.", |_cx, a| part(a, ".lengthOfMonth", Date::days_in_month)),
+    direct(".isLeapYear", INTEROP, "1", "(.isLeapYear date)", "Whether its year has 366 days.", |_cx, a| Ok(Value::Bool(day_of(a, ".isLeapYear")?.civil().in_leap_year()))),
     direct(".withDayOfMonth", INTEROP, "2", "(.withDayOfMonth date day)", "The date with another day of the month.", with_day_of_month),
     direct(".getHour", INTEROP, "1", "(.getHour date-time)", "The hour in UTC.", |_cx, a| clock(a, ".getHour", HOUR, 24)),
     direct(".getMinute", INTEROP, "1", "(.getMinute date-time)", "The minute.", |_cx, a| clock(a, ".getMinute", MINUTE, 60)),
@@ -65,12 +66,12 @@ pub(crate) const TABLE: &[Builtin] = &[
         (Value::DateTime(a), Value::DateTime(b)) => a == b,
         (a, _) => return Err(expected(".isEqual", "two dates of one type", a)),
     }))),
-    direct(".plusWeeks", INTEROP, "2", "(.plusWeeks date n)", "The date n weeks later.", |_cx, a| plus_days(a, ".plusWeeks", 7)),
-    direct(".minusWeeks", INTEROP, "2", "(.minusWeeks date n)", "The date n weeks earlier.", |_cx, a| plus_days(a, ".minusWeeks", -7)),
-    direct(".plusMonths", INTEROP, "2", "(.plusMonths date n)", "The date n months later, or the last day of that month.", |_cx, a| plus_months(a, ".plusMonths", 1)),
-    direct(".minusMonths", INTEROP, "2", "(.minusMonths date n)", "The date n months earlier.", |_cx, a| plus_months(a, ".minusMonths", -1)),
-    direct(".plusYears", INTEROP, "2", "(.plusYears date n)", "The date n years later.", |_cx, a| plus_months(a, ".plusYears", 12)),
-    direct(".minusYears", INTEROP, "2", "(.minusYears date n)", "The date n years earlier.", |_cx, a| plus_months(a, ".minusYears", -12)),
+    direct(".plusWeeks", INTEROP, "2", "(.plusWeeks date n)", "The date n weeks later.", |_cx, a| later(a, ".plusWeeks", LocalDate::plus_days, 7)),
+    direct(".minusWeeks", INTEROP, "2", "(.minusWeeks date n)", "The date n weeks earlier.", |_cx, a| later(a, ".minusWeeks", LocalDate::plus_days, -7)),
+    direct(".plusMonths", INTEROP, "2", "(.plusMonths date n)", "The date n months later, or the last day of that month.", |_cx, a| later(a, ".plusMonths", LocalDate::plus_months, 1)),
+    direct(".minusMonths", INTEROP, "2", "(.minusMonths date n)", "The date n months earlier.", |_cx, a| later(a, ".minusMonths", LocalDate::plus_months, -1)),
+    direct(".plusYears", INTEROP, "2", "(.plusYears date n)", "The date n years later.", |_cx, a| later(a, ".plusYears", LocalDate::plus_months, 12)),
+    direct(".minusYears", INTEROP, "2", "(.minusYears date n)", "The date n years earlier.", |_cx, a| later(a, ".minusYears", LocalDate::plus_months, -12)),
     direct(".plusHours", INTEROP, "2", "(.plusHours date-time n)", "The DateTime n hours later.", |_cx, a| plus_time(a, ".plusHours", HOUR)),
     direct(".minusHours", INTEROP, "2", "(.minusHours date-time n)", "The DateTime n hours earlier.", |_cx, a| plus_time(a, ".minusHours", -HOUR)),
     direct(".plusMinutes", INTEROP, "2", "(.plusMinutes date-time n)", "The DateTime n minutes later.", |_cx, a| plus_time(a, ".plusMinutes", MINUTE)),
@@ -111,63 +112,57 @@ fn day_of(arguments: &[Value], name: &str) -> Result<LocalDate> {
 fn parse_date(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(match &arguments[0] {
         date @ (Value::LocalDate(_) | Value::DateTime(_)) => date.clone(),
-        Value::Str(node) => {
-            let text = cx.read(node)?;
-            match text.contains('T') {
-                true => DateTime::parse(text).map(Value::DateTime),
-                false => LocalDate::parse(text).map(Value::LocalDate),
-            }
-            .unwrap_or_default()
-        }
+        Value::Str(node) => read_date(cx.read(node)?).unwrap_or_default(),
         _ => Value::Nil,
     })
 }
 
-fn part(arguments: &[Value], name: &str, part: DatePart) -> Result<Value> {
-    Ok(Value::Int(day_of(arguments, name)?.part(part)))
+/// A number that is part of a date.
+fn part<N: Into<i64>>(arguments: &[Value], name: &str, of: fn(Date) -> N) -> Result<Value> {
+    Ok(Value::Int(of(day_of(arguments, name)?.civil()).into()))
 }
 
 fn name(
     cx: &mut Context,
     arguments: &[Value],
     name: &str,
-    part: DatePart,
+    number: fn(Date) -> i8,
     names: &[&'static str],
 ) -> Result<Value> {
-    let number = day_of(arguments, name)?.part(part);
+    let number = number(day_of(arguments, name)?.civil());
     let name = usize::try_from(number - 1).ok().and_then(|at| names.get(at));
     cx.copy_text(name.copied().unwrap_or_default())
 }
 
 fn value_of_name(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    const NAME: &str = ".getValue";
-    let Value::Str(node) = &arguments[0] else {
-        return Err(expected(NAME, "the name of a weekday or month", &arguments[0]));
+    let text = match &arguments[0] {
+        Value::Str(node) => node.preview(),
+        _ => "",
     };
-    let text = node.preview();
     let place = |names: &[&str]| names.iter().position(|name| *name == text);
-    match place(&WEEKDAYS).or_else(|| place(&MONTHS)) {
-        Some(at) => Ok(Value::Int(at as i64 + 1)),
-        None => Err(expected(NAME, "the name of a weekday or month", &arguments[0])),
-    }
+    let found = place(&WEEKDAYS).or_else(|| place(&MONTHS));
+    let number = found.map(|at| Value::Int(at as i64 + 1));
+    number.ok_or_else(|| expected(".getValue", "the name of a weekday or month", &arguments[0]))
 }
 
 fn local_date_of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     const NAME: &str = "LocalDate/of";
     let [year, month, day] = [0, 1, 2].map(|at| number(arguments, at, NAME));
     let (year, month, day) = (year?, month?, day?);
-    LocalDate::new(year, month, day).map(Value::LocalDate).ok_or_else(|| {
-        Fault::type_error(format_args!("{NAME}: there is no day {day} of month {month} in the year {year}"))
+    day_in(NAME, year, month, day).map(Value::LocalDate)
+}
+
+fn day_in(name: &str, year: i64, month: i64, day: i64) -> Result<LocalDate> {
+    LocalDate::new(year, month, day).ok_or_else(|| {
+        Fault::type_error(format_args!("{name}: there is no day {day} of month {month} in the year {year}"))
     })
 }
 
 fn with_day_of_month(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     const NAME: &str = ".withDayOfMonth";
     let (date, day) = (day_of(arguments, NAME)?, number(arguments, 1, NAME)?);
-    let (year, month) = (date.part(DatePart::Year), date.part(DatePart::Month));
-    let changed = LocalDate::new(year, month, day).ok_or_else(|| {
-        Fault::type_error(format_args!("{NAME}: there is no day {day} of month {month} in the year {year}"))
-    })?;
+    let civil = date.civil();
+    let changed = day_in(NAME, civil.year().into(), civil.month().into(), day)?;
     on_day(&arguments[0], Some(changed), NAME)
 }
 
@@ -182,17 +177,16 @@ fn on_day(like: &Value, date: Option<LocalDate>, name: &str) -> Result<Value> {
     )
 }
 
-/// The date `n * unit` days later.
-pub(super) fn plus_days(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
+/// The date that `step` finds `n * unit` days or months later.
+pub(super) fn later(
+    arguments: &[Value],
+    name: &str,
+    step: fn(LocalDate, i64) -> Option<LocalDate>,
+    unit: i64,
+) -> Result<Value> {
     let date = day_of(arguments, name)?;
-    let days = number(arguments, 1, name)?.checked_mul(unit);
-    on_day(&arguments[0], days.and_then(|days| date.plus_days(days)), name)
-}
-
-fn plus_months(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
-    let date = day_of(arguments, name)?;
-    let months = number(arguments, 1, name)?.checked_mul(unit);
-    on_day(&arguments[0], months.and_then(|months| date.plus_months(months)), name)
+    let count = number(arguments, 1, name)?.checked_mul(unit);
+    on_day(&arguments[0], count.and_then(|count| step(date, count)), name)
 }
 
 fn plus_time(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {

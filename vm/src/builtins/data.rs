@@ -21,16 +21,13 @@ const MOST_COMPARED: usize = 1_000;
 const NO_CONTEXT: &str = "No context was passed: give the call a `context` object.";
 
 /// Names with commas between them.
-struct Names<I>(I);
-
-impl<'n, I: Iterator<Item = &'n str> + Clone> fmt::Display for Names<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, name) in self.0.clone().enumerate() {
+fn listed<'n>(names: impl Iterator<Item = &'n str> + Clone) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        names.clone().enumerate().try_for_each(|(position, name)| {
             let comma = if position > 0 { ", " } else { "" };
-            write!(f, "{comma}{name}")?;
-        }
-        Ok(())
-    }
+            write!(f, "{comma}{name}")
+        })
+    })
 }
 
 fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -50,6 +47,6 @@ fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Err(match nearest(key, names.clone().take(MOST_COMPARED)) {
         Some(near) => fault.hint(format_args!("Did you mean data/{near}?")),
         None if map.is_empty() => fault.hint(NO_CONTEXT),
-        None => fault.hint(format_args!("It provides: {}.", Names(names.take(MOST_NAMES)))),
+        None => fault.hint(format_args!("It provides: {}.", listed(names.take(MOST_NAMES)))),
     })
 }

@@ -1,7 +1,7 @@
 //! Implements the basic date builtins, named after Java's classes: parsing, comparing, adding days, durations between
 //! instants, the clock; parts of dates and other arithmetic are in `calendar`.
 
-use super::calendar::plus_days;
+use super::calendar::later;
 use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
@@ -26,8 +26,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now).known(Known::Now),
     direct(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
     direct(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
-    direct(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
-    direct(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", -1)),
+    direct(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| later(a, ".plusDays", LocalDate::plus_days, 1)),
+    direct(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| later(a, ".minusDays", LocalDate::plus_days, -1)),
     direct(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
     direct(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
     direct("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
@@ -40,20 +40,16 @@ pub(crate) const TABLE: &[Builtin] = &[
 const LONGEST_SHOWN: usize = 40;
 
 /// The beginning of a text.
-struct Shown<'t>(&'t str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.char_indices().nth(LONGEST_SHOWN) {
-            Some((at, _)) => write!(f, "{}...", &self.0[..at]),
-            None => f.write_str(self.0),
-        }
-    }
+fn shown(text: &str) -> impl fmt::Display {
+    fmt::from_fn(move |f| match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((at, _)) => write!(f, "{}...", &text[..at]),
+        None => f.write_str(text),
+    })
 }
 
 #[cold]
 pub(super) fn expected(name: &str, what: &str, got: &Value) -> Box<Fault> {
-    let fault = Fault::type_error(format_args!("{name}: expected {what}, got {}", got.type_word()));
+    let fault = got.mistyped(format_args!("{name}: expected {what}"));
     match got {
         Value::Str(_) if what.contains("Date") => {
             fault.hint("Read the string first, for example (LocalDate/parse s) or (Instant/parse s).")
@@ -67,15 +63,23 @@ pub(super) fn out_of_range(name: &str) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: the result is outside the years -9999 to 9999"))
 }
 
+/// The date of an ISO 8601 text: with a `T` a DateTime, else a LocalDate.
+pub(super) fn read_date(text: &str) -> Option<Value> {
+    match text.contains('T') {
+        true => DateTime::parse(text).map(Value::DateTime),
+        false => LocalDate::parse(text).map(Value::LocalDate),
+    }
+}
+
 pub(super) fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let Value::Str(node) = &arguments[0] else { return Err(expected("parse", "string", &arguments[0])) };
     let text = cx.read(node)?;
-    let (value, kind, form) = match text.contains('T') {
-        true => (DateTime::parse(text).map(Value::DateTime), "date-time", "YYYY-MM-DDTHH:MM:SSZ"),
-        false => (LocalDate::parse(text).map(Value::LocalDate), "date", "YYYY-MM-DD"),
-    };
-    value.ok_or_else(|| {
-        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", Shown(text)))
+    read_date(text).ok_or_else(|| {
+        let (kind, form) = match text.contains('T') {
+            true => ("date-time", "YYYY-MM-DDTHH:MM:SSZ"),
+            false => ("date", "YYYY-MM-DD"),
+        };
+        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", shown(text)))
     })
 }
 
@@ -91,7 +95,7 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
             let text = cx.read(node)?;
             let day = || LocalDate::parse(text).and_then(LocalDate::midnight);
             DateTime::parse(text).or_else(day).or_else(|| DateTime::parse_mail(text)).ok_or_else(|| {
-                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", Shown(text)))
+                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", shown(text)))
                     .hint("Write an ISO 8601 text such as \"2026-01-08T14:30:00Z\" or \"2026-01-08\".")
             })?
         }

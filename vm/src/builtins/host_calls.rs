@@ -27,119 +27,86 @@ pub enum HostFunction {
 impl HostFunction {
     /// True if the first argument names something, so that a bare symbol there needs no quote.
     pub const fn takes_reference(self) -> bool {
-        match self {
-            HostFunction::Discover(form) => form.takes_reference(),
-            HostFunction::ToolCall
-            | HostFunction::ToolCallValue
-            | HostFunction::Tool
-            | HostFunction::Servers
-            | HostFunction::Budget
-            | HostFunction::Now
-            | HostFunction::Ask(_)
-            | HostFunction::Look(_) => false,
-        }
+        matches!(self, HostFunction::Discover(form) if form.takes_reference())
     }
 }
 
-/// The forms that look names up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DiscoveryForm {
-    /// `(apropos query opts?)`.
-    Apropos,
-    /// `(dir ref opts?)`.
-    Dir,
-    /// `(doc ref)`.
-    Doc,
-    /// `(meta ref)`.
-    Meta,
-    /// `(source ref)`.
-    Source,
-    /// `(ns-publics ns)`.
-    NsPublics,
-    /// `(all-ns)`.
-    AllNs,
-    /// `(ns-name ns)`.
-    NsName,
+/// Declares forms with their names in programs.
+macro_rules! forms {
+    ($(#[doc = $about:literal])+ $type:ident { $($(#[doc = $doc:literal])+ $form:ident $name:literal;)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $type { $($(#[doc = $doc])+ $form,)+ }
+
+        impl $type {
+            /// The name in programs.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$form => $name,)+ }
+            }
+        }
+    };
+}
+
+forms! {
+    /// The forms that look names up.
+    DiscoveryForm {
+        /// `(apropos query opts?)`.
+        Apropos "apropos";
+        /// `(dir ref opts?)`.
+        Dir "dir";
+        /// `(doc ref)`.
+        Doc "doc";
+        /// `(meta ref)`.
+        Meta "meta";
+        /// `(source ref)`.
+        Source "source";
+        /// `(ns-publics ns)`.
+        NsPublics "ns-publics";
+        /// `(all-ns)`.
+        AllNs "all-ns";
+        /// `(ns-name ns)`.
+        NsName "ns-name";
+    }
 }
 
 impl DiscoveryForm {
-    /// The name in programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DiscoveryForm::Apropos => "apropos",
-            DiscoveryForm::Dir => "dir",
-            DiscoveryForm::Doc => "doc",
-            DiscoveryForm::Meta => "meta",
-            DiscoveryForm::Source => "source",
-            DiscoveryForm::NsPublics => "ns-publics",
-            DiscoveryForm::AllNs => "all-ns",
-            DiscoveryForm::NsName => "ns-name",
-        }
-    }
-
     const fn takes_reference(self) -> bool {
         !matches!(self, DiscoveryForm::Apropos | DiscoveryForm::AllNs)
     }
 }
 
-/// The forms that request something other than tools from a server. Each takes one map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ServerForm {
-    /// `(resource/list {:server s})`.
-    ListResources,
-    /// `(resource/templates {:server s})`.
-    ListTemplates,
-    /// `(resource/read {:server s :uri u})`.
-    ReadResource,
-    /// `(prompt/list {:server s})`.
-    ListPrompts,
-    /// `(prompt/get {:server s :name n :args {…}})`.
-    GetPrompt,
-}
-
-impl ServerForm {
-    /// The name in programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ServerForm::ListResources => "resource/list",
-            ServerForm::ListTemplates => "resource/templates",
-            ServerForm::ReadResource => "resource/read",
-            ServerForm::ListPrompts => "prompt/list",
-            ServerForm::GetPrompt => "prompt/get",
-        }
+forms! {
+    /// The forms that request something other than tools from a server. Each takes one map.
+    ServerForm {
+        /// `(resource/list {:server s})`.
+        ListResources "resource/list";
+        /// `(resource/templates {:server s})`.
+        ListTemplates "resource/templates";
+        /// `(resource/read {:server s :uri u})`.
+        ReadResource "resource/read";
+        /// `(prompt/list {:server s})`.
+        ListPrompts "prompt/list";
+        /// `(prompt/get {:server s :name n :args {…}})`.
+        GetPrompt "prompt/get";
     }
 }
 
-/// The forms that read from a result that was spilled because it is too large to be carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SpillForm {
-    /// `(spill/stat r)`.
-    Stat,
-    /// `(spill/head r lines?)`.
-    Head,
-    /// `(spill/tail r lines?)`.
-    Tail,
-    /// `(spill/slice r from to)`.
-    Slice,
-    /// `(spill/grep r pattern context?)`.
-    Grep,
-    /// `(spill/read r bytes?)`.
-    Read,
-    /// `(spill/json-path r path)`.
-    JsonPath,
-}
-
-impl SpillForm {
-    /// The name in programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SpillForm::Stat => "spill/stat",
-            SpillForm::Head => "spill/head",
-            SpillForm::Tail => "spill/tail",
-            SpillForm::Slice => "spill/slice",
-            SpillForm::Grep => "spill/grep",
-            SpillForm::Read => "spill/read",
-            SpillForm::JsonPath => "spill/json-path",
-        }
+forms! {
+    /// The forms that read from a result that was spilled because it is too large to be carried.
+    SpillForm {
+        /// `(spill/stat r)`.
+        Stat "spill/stat";
+        /// `(spill/head r lines?)`.
+        Head "spill/head";
+        /// `(spill/tail r lines?)`.
+        Tail "spill/tail";
+        /// `(spill/slice r from to)`.
+        Slice "spill/slice";
+        /// `(spill/grep r pattern context?)`.
+        Grep "spill/grep";
+        /// `(spill/read r bytes?)`.
+        Read "spill/read";
+        /// `(spill/json-path r path)`.
+        JsonPath "spill/json-path";
     }
 }

@@ -69,10 +69,7 @@ fn journal_text(cx: &mut Context, form: &str, what: &str, value: &Value) -> Resu
             | Value::Bool(_)
     );
     if !text {
-        return Err(Fault::type_error(format_args!(
-            "({form}) {what} must be a string, got {}",
-            value.type_word()
-        )));
+        return Err(value.mistyped(format_args!("({form}) {what} must be a string")));
     }
     let mut text = Text::new();
     crate::print::write_display(cx, &mut text, value)?;
@@ -161,10 +158,7 @@ fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn get_or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(match keyed(cx, &arguments[0], &arguments[1])? {
-        Some(found) => found,
-        None => take(&mut arguments[2]),
-    })
+    Ok(keyed(cx, &arguments[0], &arguments[1])?.unwrap_or_else(|| take(&mut arguments[2])))
 }
 
 /// The value of a key in a map or set; other values have no keys.

@@ -10,17 +10,15 @@ mod collections;
 mod data;
 mod dates;
 mod describe;
-mod discovery;
 pub(crate) mod functions;
 mod host_calls;
+mod host_forms;
 mod internal;
 mod json;
 mod names;
 mod numbers;
 mod predicates;
 mod regexes;
-mod servers;
-mod spills;
 mod strings;
 mod tool_calls;
 mod tool_forms;
@@ -242,9 +240,9 @@ const TABLES: &[&[Builtin]] = &[
     sorting::TABLE,
     walks::TABLE,
     describe::TABLE,
-    discovery::TABLE,
-    servers::TABLE,
-    spills::TABLE,
+    host_forms::DISCOVERY,
+    host_forms::SERVERS,
+    host_forms::SPILLS,
     endless::TABLE,
     transducers::TABLE,
     combinators::TABLE,

@@ -1,6 +1,7 @@
 //! Builtins that test a value of any type (`nil?`, `string?`, `even?`), and give false instead of an error for a value
 //! of a wrong type.
 
+use crate::builtins::functions::callbacks::is_callable;
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
@@ -25,10 +26,10 @@ macro_rules! test {
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct("not", CORE, "1", "(not x)", "True for nil and false.", not).known(Known::Not).total(),
-    direct("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
+    test!("not", "True for nil and false.", value if !value.is_truthy()).known(Known::Not),
+    test!("boolean", "False for nil and false, true for anything else.", value if value.is_truthy()),
     test!("nil?", "True for nil.", Value::Nil).known(Known::IsNil),
-    direct("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).known(Known::IsSome).total(),
+    test!("some?", "True for anything but nil.", value if !value.is_nil()).known(Known::IsSome),
     direct("any?", CORE, "1", "(any? x)", "True.", |_cx, _a| Ok(Value::Bool(true))).total(),
     test!("true?", "True for true.", Value::Bool(true)),
     test!("false?", "True for false.", Value::Bool(false)),
@@ -45,8 +46,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("zero?", CORE, "1", "(zero? x)", "True for the number 0.", |_cx, a| number_sign(a, |sign| sign == 0)).total(),
     direct("pos?", CORE, "1", "(pos? x)", "True for numbers above 0.", |_cx, a| number_sign(a, |sign| sign > 0)).total(),
     direct("neg?", CORE, "1", "(neg? x)", "True for numbers below 0.", |_cx, a| number_sign(a, |sign| sign < 0)).total(),
-    direct("even?", CORE, "1", "(even? x)", "True for even numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(0)))).total(),
-    direct("odd?", CORE, "1", "(odd? x)", "True for odd numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(1)))).total(),
+    test!("even?", "True for even numbers.", value if parity(value) == Some(0)),
+    test!("odd?", "True for odd numbers.", value if parity(value) == Some(1)),
     test!("NaN?", "True for ##NaN.", Value::Float(value) if value.is_nan()),
     test!("infinite?", "True for ##Inf and ##-Inf.", Value::Float(value) if value.is_infinite()),
     test!("string?", "True for strings.", Value::Str(_)),
@@ -56,8 +57,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     test!("map?", "True for maps.", Value::Map(_)),
     test!("set?", "True for sets.", Value::Set(_)),
     test!("regex?", "True for regular expressions.", Value::Regex(_)),
-    direct("fn?", CORE, "1", "(fn? x)", "True for functions.", |_cx, a| Ok(Value::Bool(a[0].is_function()))).total(),
-    direct("ifn?", CORE, "1", "(ifn? x)", "True for everything that can be called.", is_callable).total(),
+    test!("fn?", "True for functions.", value if value.is_function()),
+    test!("ifn?", "True for everything that can be called.", value if is_callable(value) || matches!(value, Value::Vector(_))),
     test!("coll?", "True for vectors, maps and sets.", Value::Vector(_) | Value::Map(_) | Value::Set(_)),
     test!("list?", "True for sequences: lists are vectors.", Value::Vector(_)),
     test!("seq?", "True for sequences.", Value::Vector(_)),
@@ -78,18 +79,6 @@ pub(crate) const TABLE: &[Builtin] = &[
 /// A predicate that is false for every value of this language.
 const fn never(name: &'static str, usage: &'static str, doc: &'static str) -> Builtin {
     direct(name, CORE, "1", usage, doc, |_cx, _arguments| Ok(Value::Bool(false))).total()
-}
-
-fn not(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Bool(!arguments[0].is_truthy()))
-}
-
-fn boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Bool(arguments[0].is_truthy()))
-}
-
-fn is_some(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Bool(!arguments[0].is_nil()))
 }
 
 /// -1, 0 or 1 for an integer.
@@ -124,14 +113,6 @@ fn parity(value: &Value) -> Option<u8> {
         }
         _ => None,
     }
-}
-
-fn is_callable(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let value = &arguments[0];
-    Ok(Value::Bool(
-        value.is_function()
-            || matches!(value, Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_)),
-    ))
 }
 
 fn is_distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -43,13 +43,7 @@ impl Arity {
     pub fn message<'n>(self, name: &'n str, usage: &'n str, got: usize) -> impl fmt::Display + 'n {
         let written = usage.trim_start_matches('(').split([' ', ')']).next().unwrap_or_default();
         let name = if name.starts_with('%') && !written.is_empty() { written } else { name };
-        struct Message<'n>(&'n str, Arity, usize);
-        impl fmt::Display for Message<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{} {}, got {}", self.0, self.1, self.2)
-            }
-        }
-        Message(name, self, got)
+        fmt::from_fn(move |f| write!(f, "{name} {self}, got {got}"))
     }
 }
 

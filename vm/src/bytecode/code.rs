@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
 /// them to its own when it loads the program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Length of the source text in bytes.
     pub source_bytes: u32,
@@ -76,15 +76,6 @@ pub enum Const {
     Combinator(CombinatorKind, Vec<u16>),
 }
 
-impl Const {
-    fn pattern_bytes(&self) -> usize {
-        match self {
-            Const::Regex(pattern) => pattern.bytes(),
-            _ => 0,
-        }
-    }
-}
-
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -128,9 +119,12 @@ impl Program {
     pub fn heap_bytes(&self) -> usize {
         let code: usize = self.protos.iter().map(|proto| proto.code.len() * 16 + 128).sum();
         let symbols: usize = self.symbols.iter().map(|symbol| symbol.len() + 16).sum();
-        let patterns: usize = self.constants.iter().map(Const::pattern_bytes).sum();
+        let patterns = self.constants.iter().map(|constant| match constant {
+            Const::Regex(pattern) => pattern.bytes(),
+            _ => 0,
+        });
         code + symbols
-            + patterns
+            + patterns.sum::<usize>()
             + self.constants.len() * 40
             + self.globals.len() * size_of::<GlobalName>()
             + size_of::<Program>()

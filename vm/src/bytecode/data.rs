@@ -5,7 +5,7 @@ use super::Const;
 use compact_str::CompactString;
 
 /// A value that is data: immutable, shared between threads, the same in every process.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlainData {
     /// Texts of keywords and symbols.
     pub(crate) symbols: Vec<CompactString>,

@@ -232,21 +232,14 @@ macro_rules! instructions {
 
             /// The text of the instruction, given the names of builtins.
             pub fn text(&self, names: Names) -> impl fmt::Display {
-                Text(*self, names)
-            }
-        }
-
-        /// The text form of an instruction.
-        struct Text(Instruction, Names);
-
-        impl fmt::Display for Text {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let Text(instruction, names) = *self;
-                write!(f, "{:<12}", instruction.name())?;
-                match instruction { $(Instruction::$name { $($field),* } => {
-                    $(f.write_str(" ")?; $field.show(f, names)?;)*
-                })+ }
-                Ok(())
+                let instruction = *self;
+                fmt::from_fn(move |f| {
+                    write!(f, "{:<12}", instruction.name())?;
+                    match instruction { $(Instruction::$name { $($field),* } => {
+                        $(f.write_str(" ")?; $field.show(f, names)?;)*
+                    })+ }
+                    Ok(())
+                })
             }
         }
     };

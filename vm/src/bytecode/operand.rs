@@ -98,7 +98,7 @@ pub struct Template {
 pub struct Global(pub u16);
 
 /// Index into the functions of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProtoIndex(pub u16);
 
 /// A jump, in instructions, counted from the instruction after this one.
@@ -322,17 +322,16 @@ impl Field for Template {
     }
 }
 
-impl Field for Small {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "#{}", self.0)
-    }
+/// Integers: only a text.
+macro_rules! integers {
+    ($($type:ty)+) => {
+        $(impl Field for $type {
+            fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result { write!(f, "#{}", self.value()) }
+        })+
+    };
 }
 
-impl Field for Int {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "#{}", self.value())
-    }
-}
+integers! { Small Int }
 
 impl Field for AgainstInt {
     fn effects(&self, visit: &mut impl Visit) {
@@ -344,13 +343,22 @@ impl Field for AgainstInt {
     }
 }
 
-impl Field for Dst {
-    fn effects(&self, visit: &mut impl Visit) {
-        visit.fill(self.0);
-    }
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "r{}", self.0)
-    }
+/// Operands with one effect, which has their number.
+macro_rules! effects {
+    ($($type:ty: $format:literal $effect:ident;)+) => {
+        $(impl Field for $type {
+            fn effects(&self, visit: &mut impl Visit) { visit.$effect(self.0.into()); }
+            fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result { write!(f, $format, self.0) }
+        })+
+    };
+}
+
+effects! {
+    Dst: "r{}" fill;
+    Last: "~r{}" take;
+    Pinned: "&r{}" read;
+    Near: "{:+}" jump;
+    Far: "{:+}" jump;
 }
 
 impl Field for Src {
@@ -362,15 +370,6 @@ impl Field for Src {
     }
 }
 
-impl Field for Last {
-    fn effects(&self, visit: &mut impl Visit) {
-        visit.take(self.0);
-    }
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "~r{}", self.0)
-    }
-}
-
 impl Field for Cursor {
     fn effects(&self, visit: &mut impl Visit) {
         visit.read(self.0);
@@ -379,15 +378,6 @@ impl Field for Cursor {
             // Reported by the verifier.
             None => visit.clear_from(u16::from(self.0) + 1),
         }
-    }
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "&r{}", self.0)
-    }
-}
-
-impl Field for Pinned {
-    fn effects(&self, visit: &mut impl Visit) {
-        visit.read(self.0);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "&r{}", self.0)
@@ -425,24 +415,6 @@ impl Field for Window {
     }
 }
 
-impl Field for Near {
-    fn effects(&self, visit: &mut impl Visit) {
-        visit.jump(i32::from(self.0));
-    }
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "{:+}", self.0)
-    }
-}
-
-impl Field for Far {
-    fn effects(&self, visit: &mut impl Visit) {
-        visit.jump(self.0);
-    }
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        write!(f, "{:+}", self.0)
-    }
-}
-
 impl Field for BuiltinId {
     fn reference(&self) -> Option<Reference> {
         Some(Reference::Builtin(*self))
@@ -458,43 +430,20 @@ impl Field for bool {
     }
 }
 
-impl Field for Written {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        f.write_str(match self {
-            Written::Increment => "inc",
-            Written::Plus => "+",
-            Written::Minus => "-",
-        })
-    }
+/// Words.
+macro_rules! words {
+    ($($type:ident { $($variant:ident $word:literal),+ })+) => {
+        $(impl Field for $type {
+            fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
+                f.write_str(match self { $($type::$variant => $word),+ })
+            }
+        })+
+    };
 }
 
-impl Field for Relation {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        f.write_str(match self {
-            Relation::Equal => "=",
-            Relation::NotEqual => "not=",
-            Relation::Less => "<",
-            Relation::LessEqual => "<=",
-            Relation::Greater => ">",
-            Relation::GreaterEqual => ">=",
-        })
-    }
-}
-
-impl Field for Side {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        f.write_str(match self {
-            Side::Right => "right",
-            Side::Left => "left",
-        })
-    }
-}
-
-impl Field for Signal {
-    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
-        f.write_str(match self {
-            Signal::Return => "return",
-            Signal::Fail => "fail",
-        })
-    }
+words! {
+    Written { Increment "inc", Plus "+", Minus "-" }
+    Relation { Equal "=", NotEqual "not=", Less "<", LessEqual "<=", Greater ">", GreaterEqual ">=" }
+    Side { Right "right", Left "left" }
+    Signal { Return "return", Fail "fail" }
 }

@@ -38,16 +38,13 @@ pub(crate) fn add_entries(
             "{name}: a map takes [key value] pairs or maps, got a list of {} items",
             node.len()
         ))),
-        other => Err(Fault::type_error(format_args!(
-            "{name}: a map takes [key value] pairs or maps, got {}",
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!("{name}: a map takes [key value] pairs or maps"))),
     }
 }
 
 /// Adds all entries of one map to another. A keyword of `from` replaces a string key of `into`, as in any write. It
 /// never replaces a string key from its own map, which was written with both on purpose.
-pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
+pub(crate) fn merge(cx: &mut Context, mut into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
     if Rc::ptr_eq(&into, from) {
         return Ok(into);
     }
@@ -55,7 +52,6 @@ pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
         return Ok(from.clone());
     }
     cx.reserve(from.len().saturating_mul(ENTRY_BYTES))?;
-    let mut into = into;
     for entry in from.entries() {
         cx.tick(1)?;
         into = match entry.key {
@@ -84,7 +80,7 @@ fn meets_alone(cx: &mut Context, into: &MapNode, from: &MapNode, keyword: Symbol
 /// Adds the items of a collection to a set.
 pub(crate) fn add_members(
     cx: &mut Context,
-    set: Rc<SetNode>,
+    mut set: Rc<SetNode>,
     more: Value,
     name: &'static str,
     position: usize,
@@ -94,7 +90,6 @@ pub(crate) fn add_members(
             return Ok(more);
         }
         cx.reserve_items(more.len())?;
-        let mut set = set;
         for member in more.members() {
             cx.tick(1)?;
             set = SetNode::insert(set, cx, member.clone())?;
@@ -102,7 +97,6 @@ pub(crate) fn add_members(
         return Ok(set);
     }
     let items = seq::argument(cx, more, name, position)?;
-    let mut set = set;
     for item in items.iter() {
         cx.tick(1)?;
         seq::check_memory(cx)?;

@@ -11,6 +11,7 @@ use crate::value::read::Graphemes;
 use crate::value::relation::equal::equal;
 use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
+use std::fmt::Display;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -71,33 +72,21 @@ pub(crate) fn associate(
         Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::empty(), cx, key, value)?)),
         Value::Map(map) => Ok(Value::Map(MapNode::write(map, cx, key, value)?)),
         Value::Vector(vector) => {
-            let at = writable_index(&vector, &key, name)?;
-            let mut vector = vector;
-            if at == vector.len() {
-                return Ok(Value::Vector(VectorNode::push(vector, cx, value)?));
-            }
-            if let Some(slot) = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(at) {
-                *slot = value;
-            }
-            Ok(Value::Vector(vector))
+            let at = writable_index(&vector, &key, format_args!("{name}: a list takes integer keys"))?;
+            VectorNode::write(vector, cx, at, value).map(Value::Vector)
         }
         other => Err(seq::expected(name, 1, "map", &other)),
     }
 }
 
-/// An index that may be written to: up to one past the end.
-fn writable_index(vector: &VectorNode, key: &Value, name: &str) -> Result<usize> {
-    match key {
-        Value::Int(index) => match usize::try_from(*index) {
-            Ok(at) if at <= vector.len() => Ok(at),
-            _ => Err(Fault::runtime(format_args!(
-                "index {index} out of bounds for list of length {}",
-                vector.len()
-            ))),
-        },
-        other => Err(Fault::type_error(format_args!(
-            "{name}: a list takes integer keys, got {}",
-            other.type_word()
+/// An index that may be written to: up to one past the end. `needed` is the message for keys that are no integers.
+pub(crate) fn writable_index(vector: &VectorNode, key: &Value, needed: impl Display) -> Result<usize> {
+    let Value::Int(index) = key else { return Err(key.mistyped(needed)) };
+    match usize::try_from(*index) {
+        Ok(at) if at <= vector.len() => Ok(at),
+        _ => Err(Fault::runtime(format_args!(
+            "index {index} out of bounds for list of length {}",
+            vector.len()
         ))),
     }
 }
@@ -145,11 +134,8 @@ fn associate_inner(
 
 #[cold]
 fn in_the_way(cx: &Context, value: &Value, key: &Value, name: &str) -> Box<Fault> {
-    let got = value.type_word();
     let fault = |key: std::fmt::Arguments<'_>| {
-        Fault::type_error(format_args!(
-            "{name}: could not put/update key {key} on a non-map value, got {got}"
-        ))
+        value.mistyped(format_args!("{name}: could not put/update key {key} on a non-map value"))
     };
     match key {
         Value::Keyword(symbol) => fault(format_args!(":{}", cx.text(*symbol))),
@@ -171,21 +157,17 @@ pub(crate) fn open(
         Value::Nil => Ok((Value::Nil, Value::Nil)),
         Value::Map(mut map) => {
             let child = match map.find_written(cx, key)? {
-                Some(row) => match MapNode::take_at(&mut map, row) {
-                    Some(child) => child,
-                    None => map.value(row).clone(),
-                },
+                Some(row) => MapNode::take_or_copy(&mut map, row),
                 None => map.get(cx, key)?.cloned().unwrap_or_default(),
             };
             Ok((Value::Map(map), child))
         }
-        Value::Vector(vector) => {
-            let at = writable_index(&vector, key, name)?;
+        Value::Vector(mut vector) => {
+            let at = writable_index(&vector, key, format_args!("{name}: a list takes integer keys"))?;
             if Rc::strong_count(&vector) > 1 || vector.as_slice().is_none() {
                 let child = vector.get(at).unwrap_or_default();
                 return Ok((Value::Vector(vector), child));
             }
-            let mut vector = vector;
             let child = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(at).map(take).unwrap_or_default();
             Ok((Value::Vector(vector), child))
         }

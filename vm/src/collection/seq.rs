@@ -22,10 +22,7 @@ const SLOT: usize = size_of::<Value>();
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
 pub(crate) fn to_vector(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) => Err(not_a_collection(&other, name)),
-    }
+    convert(cx, value)?.map_err(|other| not_a_collection(&other, name))
 }
 
 /// [`to_vector`] with an error that names the position of the argument.
@@ -38,11 +35,10 @@ pub(crate) fn argument(
     name: &'static str,
     position: usize,
 ) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) if other.is_function() => Err(not_a_collection(&other, name)),
-        Err(other) => Err(expected(name, position, "seqable", &other)),
-    }
+    convert(cx, value)?.map_err(|other| match other.is_function() {
+        true => not_a_collection(&other, name),
+        false => expected(name, position, "seqable", &other),
+    })
 }
 
 /// [`to_vector`] with an error that names the value's type.
@@ -50,10 +46,7 @@ pub(crate) fn argument(
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
 pub(crate) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match convert(cx, value)? {
-        Ok(vector) => Ok(vector),
-        Err(other) => Err(invalid(name, &other)),
-    }
+    convert(cx, value)?.map_err(|other| invalid(name, &other))
 }
 
 /// The vector; `Err` gives the value back if it is no collection.
@@ -93,11 +86,12 @@ fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Resul
 pub(crate) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
     cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
     let order = map.order(cx)?;
-    let items = order.iter().map(|&row| {
-        let entry = map.entry(row as usize);
-        pair(entry.key.clone(), entry.value.clone())
-    });
-    Ok(cx.collect(items)?.into_vector())
+    Ok(cx.collect(order.iter().map(|&row| entry(map, row as usize)))?.into_vector())
+}
+
+/// The entry at a position as a pair.
+pub(crate) fn entry(map: &MapNode, row: usize) -> Value {
+    pair(map.key(row).clone(), map.value(row).clone())
 }
 
 /// The members of a set in key order.
@@ -151,16 +145,12 @@ pub(crate) fn expected(name: &str, position: usize, what: &str, got: &Value) -> 
         return unbounded(name);
     }
     let word = got.type_word();
-    let wanted = match what {
-        "seqable" => Wanted::Collection,
-        "integer" | "number" => Wanted::Number,
-        _ => {
-            return Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
-                .types(&[word]);
-        }
-    };
-    Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
-        .mismatch(wanted, &[word])
+    let fault = got.mistyped(format_args!("{name}: arg {position} expected {what}"));
+    match what {
+        "seqable" => fault.mismatch(Wanted::Collection, &[word]),
+        "integer" | "number" => fault.mismatch(Wanted::Number, &[word]),
+        _ => fault.types(&[word]),
+    }
 }
 
 /// `name: invalid argument types: …`.

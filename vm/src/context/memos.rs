@@ -89,18 +89,12 @@ impl Memos {
         account::unlimited(|| {
             for (table, added) in take(&mut cx.memos.added) {
                 let Some(slot) = cx.memos.tables.get_mut(&table) else { continue };
-                let mut map = replace(slot, MapNode::empty());
-                for entry in added.entries() {
-                    // A result that cannot be kept is computed again.
-                    match MapNode::insert(map, cx, entry.key.clone(), entry.value.clone()) {
-                        Ok(grown) => map = grown,
-                        Err(_) => {
-                            map = MapNode::empty();
-                            break;
-                        }
-                    }
-                }
-                if let Some(slot) = cx.memos.tables.get_mut(&table) {
+                let old = replace(slot, MapNode::empty());
+                let grown = added.entries().try_fold(old, |map, entry| {
+                    MapNode::insert(map, cx, entry.key.clone(), entry.value.clone())
+                });
+                // Results that cannot be kept are computed again.
+                if let (Ok(map), Some(slot)) = (grown, cx.memos.tables.get_mut(&table)) {
                     *slot = map;
                 }
             }

@@ -124,7 +124,7 @@ impl Context {
     /// # Errors
     /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
     pub(crate) fn find_match(&mut self, regex: &RegexNode, text: &str, at: usize) -> Result<Option<Spans>> {
-        regex.find(&mut self.store.meter, &mut self.regexes.searches, text, at)
+        regex.regex.find(&mut self.store.meter, &mut self.regexes.searches, text, at)
     }
 
     /// The match of a regex with the whole text.
@@ -132,7 +132,7 @@ impl Context {
     /// # Errors
     /// As [`Context::find_match`].
     pub(crate) fn match_whole(&mut self, regex: &RegexNode, text: &str) -> Result<Option<Spans>> {
-        regex.match_whole(&mut self.store.meter, &mut self.regexes.searches, text)
+        regex.regex.match_whole(&mut self.store.meter, &mut self.regexes.searches, text)
     }
 
     /// Runs `work` while `bytes` of memory without a value count against the limit. They are not part of the

@@ -2,7 +2,6 @@
 //! callbacks that builtins such as `map` make.
 
 use super::fiber::{Fiber, Frame};
-use super::run::After;
 use super::{HostRequest, Machine, Stop};
 use crate::apply::{apply, call_data, check_arity, is_direct, partial_arguments};
 use crate::builtins::functions::transducers;
@@ -43,13 +42,11 @@ impl Machine<'_> {
     /// slot where calling code expects the result.
     pub(super) fn call(
         &mut self,
-        callee: Value,
-        arguments: Arguments,
-        dst: u32,
-        top: u32,
+        mut callee: Value,
+        mut arguments: Arguments,
+        mut dst: u32,
+        mut top: u32,
     ) -> Result<CallOutcome> {
-        let (mut callee, mut arguments) = (callee, arguments);
-        let (mut dst, mut top) = (dst, top);
         loop {
             match callee {
                 Value::Closure(closure) => {
@@ -105,7 +102,7 @@ impl Machine<'_> {
     }
 
     /// Calls the value in the first register of the window with the values after it.
-    pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<After> {
+    pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<Option<Stop>> {
         let at = base + usize::from(window.at);
         let stack = &mut self.fiber.stack;
         let callee = std::mem::take(&mut stack[at]);
@@ -121,7 +118,7 @@ impl Machine<'_> {
         arguments: &mut [Value],
         dst: usize,
         top: usize,
-    ) -> Result<After> {
+    ) -> Result<Option<Stop>> {
         check_arity(self.cx, builtin, arguments.len())?;
         let called = match self.open_builtin(builtin, arguments, dst as u32, top as u32)? {
             BuiltinOutcome::Call(called) => called,
@@ -132,16 +129,12 @@ impl Machine<'_> {
         self.finish_call(called, dst)
     }
 
-    fn finish_call(&mut self, called: CallOutcome, dst: usize) -> Result<After> {
-        let stop = match called {
-            CallOutcome::Value(value) => self.deliver(value, dst as u32)?,
-            CallOutcome::Entered => None,
-            CallOutcome::Stop(stop) => Some(stop),
-        };
-        Ok(match stop {
-            Some(stop) => After::Stop(stop),
-            None => After::Reload,
-        })
+    fn finish_call(&mut self, called: CallOutcome, dst: usize) -> Result<Option<Stop>> {
+        match called {
+            CallOutcome::Value(value) => self.deliver(value, dst as u32),
+            CallOutcome::Entered => Ok(None),
+            CallOutcome::Stop(stop) => Ok(Some(stop)),
+        }
     }
 
     /// Calls a builtin with a number of arguments that it accepts.
@@ -398,7 +391,7 @@ impl Machine<'_> {
 }
 
 /// The first step of calling a combinator.
-fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arguments) -> Result<Step> {
+fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, mut arguments: Arguments) -> Result<Step> {
     let parts = combinator.parts();
     Ok(match combinator.kind {
         CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
@@ -407,11 +400,9 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut arguments = arguments;
             Step::TailCall(parts[0].clone(), partial_arguments(cx, parts, &mut arguments)?)
         }
         CombinatorKind::Fnil => {
-            let mut arguments = arguments;
             for (argument, default) in arguments.iter_mut().zip(&parts[1..]) {
                 if argument.is_nil() {
                     *argument = default.clone();
@@ -422,13 +413,10 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         CombinatorKind::Memoize => {
             Step::Enter(Native::Memoize(Memoize::new(cx, parts[0].clone(), &parts[1], arguments)?))
         }
-        CombinatorKind::Transducer(_) => {
-            let mut arguments = arguments;
-            match (arguments.pop(), arguments.is_empty()) {
-                (Some(function), true) => Step::Return(transducers::reducer(combinator, function)?),
-                _ => return Err(reducing_arity("a transducer", "1 argument, a reducing function")),
-            }
-        }
+        CombinatorKind::Transducer(_) => match (arguments.pop(), arguments.is_empty()) {
+            (Some(function), true) => Step::Return(transducers::reducer(combinator, function)?),
+            _ => return Err(reducing_arity("a transducer", "1 argument, a reducing function")),
+        },
         CombinatorKind::Reducer if arguments.len() == 2 => {
             transducers::reducer_step(cx, combinator, arguments)?
         }

@@ -35,7 +35,6 @@ use crate::native::Action;
 use crate::value::Value;
 use crate::value::build::Arguments;
 use fiber::{Fiber, Frame};
-use run::After;
 
 /// Why a fiber stopped running.
 pub(crate) enum Stop {
@@ -123,10 +122,7 @@ impl<'i> Machine<'i> {
                 Some(Frame::Code { .. }) => {
                     let hot = if self.cx.hot_loop { self.run_hot()? } else { HotExit::SlowPath };
                     let stop = match hot {
-                        HotExit::SlowPath => match self.run_one()? {
-                            After::Stop(stop) => Some(stop),
-                            After::Reload => None,
-                        },
+                        HotExit::SlowPath => self.run_one()?,
                         HotExit::Act(action) => self.act(Some(action), None)?,
                         HotExit::Returned(value, dst) => self.deliver(value, dst)?,
                         HotExit::Drive => None,

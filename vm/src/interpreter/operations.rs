@@ -16,25 +16,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// `(< a b)`; comparisons with NaN are false.
-fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
-    Ok(ordered(cx, a, b)? == Some(Ordering::Less))
-}
-
-/// `(<= a b)`.
-fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
-    Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Less | Ordering::Equal)))
-}
-
 /// Whether a relation holds.
 pub(super) fn holds(cx: &mut Context, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
     match relation {
         Relation::Equal => equal(cx, a, b),
         Relation::NotEqual => Ok(!equal(cx, a, b)?),
-        Relation::Less => less(cx, a, b),
-        Relation::LessEqual => less_equal(cx, a, b),
-        Relation::Greater => Ok(ordered(cx, a, b)? == Some(Ordering::Greater)),
-        Relation::GreaterEqual => Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Greater | Ordering::Equal))),
+        // Comparisons with NaN are false.
+        order => Ok(ordered(cx, a, b)?.is_some_and(|found| order.holds(&found, &Ordering::Equal))),
     }
 }
 
@@ -89,8 +77,7 @@ pub(super) fn loop_limit(limit: u64) -> Box<Fault> {
 }
 
 /// Adds keys and values, alternating; a later equal key wins.
-pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
-    let mut map = map;
+pub(super) fn add_entries(cx: &mut Context, mut map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
     let mut items = items.into_iter();
     while let (Some(key), Some(value)) = (items.next(), items.next()) {
         map = MapNode::insert(map, cx, key, value)?;
@@ -99,8 +86,7 @@ pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>)
 }
 
 /// Adds members.
-pub(super) fn add_members(cx: &mut Context, set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
-    let mut set = set;
+pub(super) fn add_members(cx: &mut Context, mut set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
     for item in items {
         set = SetNode::insert(set, cx, item)?;
     }

@@ -41,22 +41,14 @@ pub(super) fn read(registers: &mut Registers, src: Src) -> Value {
     if src.last { mem::take(register) } else { register.clone() }
 }
 
-/// How the loop continues after an instruction that may leave the frame.
-pub(super) enum After {
-    /// Reload the frame on top and go on.
-    Reload,
-    /// Leave the loop.
-    Stop(Stop),
-}
-
 impl Machine<'_> {
-    /// Runs one instruction of the frame on top.
+    /// Runs one instruction of the frame on top. `None`: the frame that is on top then goes on.
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
     #[inline(never)]
-    pub(super) fn run_one(&mut self) -> Result<After> {
+    pub(super) fn run_one(&mut self) -> Result<Option<Stop>> {
         let functions = self.functions;
         let Some(&Frame::Code { function, pc, base }) = self.fiber.frames.last() else {
-            return Ok(After::Reload);
+            return Ok(None);
         };
         // Frames are made from verified programs of this isolate, which stay while it runs.
         let function = functions.get(function.index());
@@ -109,9 +101,9 @@ impl Machine<'_> {
                 self.fiber.frames.push(frame);
                 cx.fuel.slice -= 1;
                 if cx.fuel.slice < 0 {
-                    return Ok(After::Stop(Stop::SliceEnd));
+                    return Ok(Some(Stop::SliceEnd));
                 }
-                return Ok(After::Reload);
+                return Ok(None);
             }};
         }
         macro_rules! jump {
@@ -371,7 +363,7 @@ impl Machine<'_> {
                 cx.fuel.slice -= 1;
                 if cx.fuel.slice < 0 {
                     save!();
-                    return Ok(After::Stop(Stop::SliceEnd));
+                    return Ok(Some(Stop::SliceEnd));
                 }
             }};
             (next, $seq:ident, $dst:ident, $to:ident) => {{
@@ -391,7 +383,7 @@ impl Machine<'_> {
                         cx.fuel.slice -= 1;
                         if cx.fuel.slice < 0 {
                             save!();
-                            return Ok(After::Stop(Stop::SliceEnd));
+                            return Ok(Some(Stop::SliceEnd));
                         }
                     }
                 }
@@ -458,17 +450,14 @@ impl Machine<'_> {
                 if let Some(Frame::Code { .. }) = self.fiber.frames.last() {
                     // The result takes the slot of the callee's register 0.
                     put(registers, 0, value);
-                    return Ok(After::Reload);
+                    return Ok(None);
                 }
-                return match self.deliver(value, base as u32)? {
-                    Some(stop) => Ok(After::Stop(stop)),
-                    None => Ok(After::Reload),
-                };
+                return self.deliver(value, base as u32);
             }};
             (exit, $signal:ident, $src:ident) => {{
                 let value = read(registers, $src.src());
                 save!();
-                return Ok(After::Stop(Stop::Signal($signal, value)));
+                return Ok(Some(Stop::Signal($signal, value)));
             }};
         }
         // The arms: one for each row.
@@ -494,6 +483,6 @@ impl Machine<'_> {
         pc += 1;
         instruction_table!(arms instruction);
         save!();
-        Ok(After::Reload)
+        Ok(None)
     }
 }

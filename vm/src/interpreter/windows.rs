@@ -28,8 +28,7 @@ pub(super) fn take() -> Vec<Value> {
 
 /// Returns a window to the pool. Values left by a fault are dropped now, in the scope of their isolate; a return
 /// leaves none.
-pub(super) fn give(window: Vec<Value>, is_empty: bool) {
-    let mut window = window;
+pub(super) fn give(mut window: Vec<Value>, is_empty: bool) {
     if window.capacity() > LARGEST || window.len() < FIRST_ROOM {
         // Values left by a deep recursion are freed in steps.
         return garbage::discard(window, 0);

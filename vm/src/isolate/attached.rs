@@ -1,9 +1,8 @@
 //! Lets the host define functions and data under names that programs can use, without running a program to define them.
 //! Attaching costs only linking.
 
+use super::Isolate;
 use super::link::constant_value;
-use super::names::GlobalKey;
-use super::{Isolate, World};
 use crate::bytecode::{PlainData, Program, ProtoIndex};
 use crate::fault::{Fault, Result, UnitId};
 use crate::value::symbol::Symbol;
@@ -30,7 +29,7 @@ impl Isolate {
             let unit = world.load(program)?;
             let loaded = world.attached(unit);
             let closure = Closure::new(&loaded.code, function, Default::default());
-            world.put(namespace, name, Value::Closure(closure));
+            world.put(Some(namespace), name, Value::Closure(closure));
             Ok(unit)
         })
     }
@@ -62,17 +61,8 @@ impl Isolate {
                 values.push(value);
             }
             let value = values.pop().unwrap_or_default();
-            world.put(namespace, name, value);
+            world.put(Some(namespace), name, value);
             Ok(())
         })
-    }
-}
-
-impl World {
-    fn put(&mut self, namespace: &str, name: &str, value: Value) {
-        let symbols = &mut self.cx.symbols;
-        let key = GlobalKey { namespace: Some(symbols.intern(namespace)), name: symbols.intern(name) };
-        let slot = self.slots.slot(&mut self.globals, key);
-        self.globals.set(slot, value, &self.cx.functions);
     }
 }

@@ -57,10 +57,7 @@ impl Isolate {
     ) -> Result<()> {
         self.scope(|world, _| {
             let value = build(&mut world.cx, &world.result)?;
-            let symbol = world.cx.symbols.intern(name);
-            let key = GlobalKey { namespace: None, name: symbol };
-            let slot = world.slots.slot(&mut world.globals, key);
-            world.globals.set(slot, value, &world.cx.functions);
+            world.put(None, name, value);
             Ok(())
         })
     }
@@ -68,7 +65,7 @@ impl Isolate {
     /// The value of a name of the user namespace, for the host.
     pub fn definition<T>(&mut self, name: &str, look: impl FnOnce(&mut Context, &Value) -> T) -> Option<T> {
         self.scope(|world, _| {
-            let slot = world.slot_of(name)?;
+            let slot = world.slot_of(None, name)?;
             let value = world.globals.get(slot)?;
             Some(look(&mut world.cx, value))
         })
@@ -78,7 +75,7 @@ impl Isolate {
     /// equal value.
     pub fn is_result(&mut self, name: &str) -> bool {
         self.scope(|world, _| {
-            let value = world.slot_of(name).and_then(|slot| world.globals.get(slot));
+            let value = world.slot_of(None, name).and_then(|slot| world.globals.get(slot));
             value.is_some_and(|value| value.is_node(&world.result))
         })
     }
@@ -86,7 +83,7 @@ impl Isolate {
     /// Removes the value of a name: of the user namespace (`None`) or another. False if it has none.
     pub fn undefine(&mut self, namespace: Option<&str>, name: &str) -> bool {
         self.scope(|world, _| {
-            let slot = world.slot_in(namespace, name).filter(|&slot| world.globals.get(slot).is_some());
+            let slot = world.slot_of(namespace, name).filter(|&slot| world.globals.get(slot).is_some());
             let Some(slot) = slot else { return false };
             world.globals.clear(slot);
             true
@@ -95,12 +92,16 @@ impl Isolate {
 }
 
 impl World {
-    /// The slot of a name of the user namespace.
-    fn slot_of(&self, name: &str) -> Option<u32> {
-        self.slot_in(None, name)
+    /// Gives a name of a namespace a value; `None` for that of the user.
+    pub(super) fn put(&mut self, namespace: Option<&str>, name: &str, value: Value) {
+        let symbols = &mut self.cx.symbols;
+        let namespace = namespace.map(|namespace| symbols.intern(namespace));
+        let slot = self.slots.slot(&mut self.globals, GlobalKey { namespace, name: symbols.intern(name) });
+        self.globals.set(slot, value, &self.cx.functions);
     }
 
-    fn slot_in(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
+    /// The slot of a name of a namespace.
+    pub(super) fn slot_of(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let namespace = match namespace {
             Some(namespace) => Some(self.cx.symbols.find(namespace)?),
             None => None,

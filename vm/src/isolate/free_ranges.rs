@@ -28,8 +28,7 @@ impl FreeRanges {
     }
 
     /// Frees rows. Gives the new length of a table that had this length.
-    pub(super) fn give_back(&mut self, rows: Range<u32>, length: usize) -> usize {
-        let mut rows = rows;
+    pub(super) fn give_back(&mut self, mut rows: Range<u32>, length: usize) -> usize {
         let at = self.0.partition_point(|free| free.start < rows.start);
         if self.0.get(at).is_some_and(|next| next.start == rows.end) {
             rows.end = self.0.remove(at).end;

@@ -35,6 +35,7 @@ impl Isolate {
 }
 
 /// A value in conversion to data.
+#[derive(Default)]
 struct Freezing {
     data: PlainData,
     symbols: HashMap<Symbol, u32>,
@@ -42,19 +43,23 @@ struct Freezing {
     open: Vec<OpenCollection>,
 }
 
-impl Default for Freezing {
-    fn default() -> Freezing {
-        let data = PlainData { symbols: Vec::new(), rows: Vec::new(), text_bytes: 0 };
-        Freezing { data, symbols: HashMap::new(), open: Vec::new() }
-    }
-}
-
 struct OpenCollection {
-    make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
-    combinator: Option<CombinatorKind>,
+    /// The row of the collection, with those of its parts that are converted.
+    whole: Const,
     /// Its remaining parts, the next one last.
     left: Vec<Value>,
-    rows: Vec<u16>,
+}
+
+impl OpenCollection {
+    fn add(&mut self, part: u16) {
+        match &mut self.whole {
+            Const::Vector(rows) | Const::Map(rows) | Const::Set(rows) | Const::Combinator(_, rows) => {
+                rows.push(part);
+            }
+            // Only collections are opened.
+            _ => {}
+        }
+    }
 }
 
 impl Freezing {
@@ -68,15 +73,13 @@ impl Freezing {
             };
             loop {
                 let Some(open) = self.open.last_mut() else { return Ok(self.data) };
-                open.rows.extend(row.take());
+                row.take().into_iter().for_each(|part| open.add(part));
                 if let Some(value) = open.left.pop() {
                     next = Some(value);
                     break;
                 }
-                let Some(OpenCollection { make, combinator, rows, .. }) = self.open.pop() else {
-                    return Ok(self.data);
-                };
-                row = Some(self.push(make(rows, combinator))?);
+                let Some(OpenCollection { whole, .. }) = self.open.pop() else { return Ok(self.data) };
+                row = Some(self.push(whole)?);
             }
         }
     }
@@ -104,27 +107,18 @@ impl Freezing {
             Value::Tool(symbol) => Const::Tool(self.symbol(cx, *symbol)),
             Value::Builtin(builtin) => Const::Builtin(*builtin),
             Value::Regex(node) => Const::Regex(node.compiled().clone()),
-            Value::Vector(node) => {
-                return self.begin(node.len(), node.iter(), |rows, _| Const::Vector(rows), None);
-            }
+            Value::Vector(node) => return self.begin(Const::Vector(Vec::new()), node.len(), node.iter()),
             Value::Set(node) => {
-                return self.begin(
-                    node.members().len(),
-                    node.members().iter().cloned(),
-                    |rows, _| Const::Set(rows),
-                    None,
-                );
+                let members = node.members();
+                return self.begin(Const::Set(Vec::new()), members.len(), members.iter().cloned());
             }
             Value::Map(node) => {
                 let parts = node.entries().flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
-                return self.begin(node.len().saturating_mul(2), parts, |rows, _| Const::Map(rows), None);
+                return self.begin(Const::Map(Vec::new()), node.len().saturating_mul(2), parts);
             }
             Value::Combinator(node) if is_stateless(node.kind) => {
-                let make = |rows, kind: Option<CombinatorKind>| match kind {
-                    Some(kind) => Const::Combinator(kind, rows),
-                    None => Const::Vector(rows),
-                };
-                return self.begin(node.parts().len(), node.parts().iter().cloned(), make, Some(node.kind));
+                let (whole, parts) = (Const::Combinator(node.kind, Vec::new()), node.parts());
+                return self.begin(whole, parts.len(), parts.iter().cloned());
             }
             Value::Closure(_)
             | Value::Combinator(_)
@@ -137,10 +131,9 @@ impl Freezing {
 
     fn begin(
         &mut self,
+        whole: Const,
         count: usize,
         parts: impl Iterator<Item = Value>,
-        make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
-        combinator: Option<CombinatorKind>,
     ) -> Result<Option<u16>, NotData> {
         // Checked before anything is copied: a range weighs nothing, whatever its length.
         if count > usize::from(u16::MAX) {
@@ -148,8 +141,7 @@ impl Freezing {
         }
         let mut left: Vec<Value> = parts.collect();
         left.reverse();
-        let rows = Vec::with_capacity(left.len());
-        self.open.push(OpenCollection { make, combinator, left, rows });
+        self.open.push(OpenCollection { whole, left });
         Ok(None)
     }
 

@@ -2,7 +2,6 @@
 //! by one name.
 
 use super::Isolate;
-use super::names::GlobalKey;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -21,10 +20,9 @@ impl Isolate {
         self.scope(|world, _| {
             let mut pushed = build(&mut world.cx, &world.result)?;
             for name in names {
-                let symbol = world.cx.symbols.intern(name);
-                let slot = world.slots.slot(&mut world.globals, GlobalKey { namespace: None, name: symbol });
-                let old = world.globals.get(slot).cloned();
-                world.globals.set(slot, pushed, &world.cx.functions);
+                let slot = world.slot_of(None, name);
+                let old = slot.and_then(|slot| world.globals.get(slot)).cloned();
+                world.put(None, name, pushed);
                 let Some(old) = old else { break };
                 pushed = old;
             }

@@ -295,29 +295,29 @@ impl Isolate {
 
     /// Peak of live logical bytes in the run so far.
     pub fn peak_bytes(&self) -> u64 {
-        self.heap.peak()
+        self.heap.account.peak
     }
 
     /// Live logical bytes.
     pub fn live_bytes(&self) -> u64 {
-        self.heap.live()
+        self.heap.account.live
     }
 
     /// Programs that are loaded.
     pub fn programs(&self) -> usize {
-        self.world.as_ref().map_or(0, |world| world.units.count())
+        self.world.as_ref().map_or(0, |world| world.units.count)
     }
 
     /// Elements that the run has copied because a collection was shared.
     pub fn copied_elements(&self) -> u64 {
-        self.heap.copied()
+        self.heap.account.copied
     }
 
     /// Frees everything. Bytes left on the account are a leak, which is a defect of the compiler or the VM: 0 is the
     /// invariant.
     pub fn close(mut self) -> u64 {
         self.free();
-        self.heap.live()
+        self.heap.account.live
     }
 
     fn free(&mut self) {
@@ -376,10 +376,6 @@ impl World {
     /// Decoding is paid for like any other work, before the first slice.
     fn set_context(&mut self, json: &str) -> Result<()> {
         let value = crate::json::decode_text(&mut self.cx, json)?;
-        self.give_context(value)
-    }
-
-    fn give_context(&mut self, value: Value) -> Result<()> {
         if !matches!(value, Value::Map(_)) {
             let word = value.type_word();
             return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));

@@ -44,7 +44,7 @@ impl Isolate {
     /// Begins a run with this budget. Uncommitted state is rolled back.
     pub fn begin(&mut self, budget: Budget) {
         self.rollback();
-        self.heap.set_limit(budget.memory_bytes);
+        self.heap.account.limit = budget.memory_bytes;
         if let Some(world) = &mut self.world {
             world.set_budget(budget);
         }
@@ -85,8 +85,7 @@ impl Isolate {
             world.end_run(cancelled);
             world.roll_back();
         });
-        debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
-        self.next_run();
+        self.after_rollback();
     }
 
     /// Rolls back uncommitted state, and frees retained state that nothing reaches any more: names, slots of names
@@ -116,15 +115,21 @@ impl Isolate {
             world.roll_back();
             seen
         });
-        debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
-        self.next_run();
+        self.after_rollback();
         seen
+    }
+
+    /// Begins the next run after one that was rolled back.
+    fn after_rollback(&mut self) {
+        let left = self.heap.account.live;
+        debug_assert_eq!(left, self.begun_with, "a run that was rolled back has left something");
+        self.next_run();
     }
 
     /// Begins the next run, with the same budget.
     fn next_run(&mut self) {
-        self.begun_with = self.heap.live();
-        self.heap.restart();
+        self.begun_with = self.heap.account.live;
+        self.heap.account.restart();
     }
 }
 

@@ -219,22 +219,15 @@ impl Schedule {
     fn start_branches(&mut self, cx: &mut Context) -> Result<()> {
         let mut waiting = VecDeque::new();
         while let Some(parent) = self.forking.pop_front() {
-            let mut more = true;
-            loop {
+            let more = loop {
                 let room = self.branches < cx.parallel_width;
-                let Some(parallel) = self.parallel(parent) else {
-                    more = false;
-                    break;
-                };
+                let Some(parallel) = self.parallel(parent) else { break false };
                 if !room && parallel.running > 0 {
-                    break;
+                    break true;
                 }
-                let Some((index, function, arguments)) = parallel.next_branch(cx)? else {
-                    more = false;
-                    break;
-                };
+                let Some((index, function, arguments)) = parallel.next_branch(cx)? else { break false };
                 self.start_branch(parent, index, function, arguments, cx)?;
-            }
+            };
             if more {
                 waiting.push_back(parent);
             }
@@ -321,11 +314,7 @@ impl Schedule {
     /// Delivers the branches' results to a fiber, and passes their printed lines on.
     fn deliver(&mut self, parent: FiberId, cx: &mut Context) {
         let nested = self.is_branch(parent);
-        let Some(Native::Parallel(parallel)) =
-            self.slot(parent).and_then(|slot| slot.fiber.natives.last_mut())
-        else {
-            return;
-        };
+        let Some(parallel) = self.parallel(parent) else { return };
         let (results, prints) = parallel.finish();
         let Some(slot) = self.slot(parent) else { return };
         for mut branch in prints {
@@ -351,11 +340,10 @@ impl Schedule {
     /// the program ends with it.
     pub(super) fn branch_failed(
         &mut self,
-        id: FiberId,
-        fault: Box<Fault>,
+        mut id: FiberId,
+        mut fault: Box<Fault>,
         cx: &Context,
     ) -> Option<Box<Fault>> {
-        let (mut id, mut fault) = (id, fault);
         loop {
             let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else {
                 return Some(fault);

@@ -17,7 +17,7 @@ pub(super) struct Units {
     /// Free rows of the function table.
     free: FreeRanges,
     /// Number of programs.
-    count: usize,
+    pub(super) count: usize,
     /// Programs that this run has loaded.
     loaded: Vec<UnitId>,
     /// Programs that lost a closure, possibly their last.
@@ -51,12 +51,7 @@ impl Units {
 
     /// Makes the next commit check whether something reaches the program.
     pub(super) fn check_at_commit(&self, unit: UnitId) {
-        self.released.add(unit);
-    }
-
-    /// Number of programs.
-    pub(super) fn count(&self) -> usize {
-        self.count
+        self.released.borrow_mut().push(unit);
     }
 
     /// The programs that stay if the run is committed now.
@@ -89,7 +84,7 @@ impl Units {
 
     /// Removes the programs of the run.
     pub(super) fn roll_back(&mut self, cx: &mut Context) {
-        if !self.released.is_empty() {
+        if !self.released.borrow().is_empty() {
             for unit in self.released.take() {
                 if let Some(loaded) = cx.unit(unit) {
                     loaded.code.unlist();
@@ -123,16 +118,8 @@ fn is_unreachable(unit: &Unit) -> bool {
 
 /// The program of free rows.
 fn no_unit() -> Unit {
-    let program = Program {
-        source_bytes: 0,
-        protos: Vec::new(),
-        entry: ProtoIndex(0),
-        constants: Vec::new(),
-        symbols: Vec::new(),
-        globals: Vec::new(),
-    };
     Unit {
-        program: Arc::new(program),
+        program: Arc::new(Program::default()),
         constants: Vec::new(),
         globals: Vec::new(),
         leaves: Vec::new(),

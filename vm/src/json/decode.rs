@@ -17,6 +17,7 @@ use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use crate::value::{Value, garbage};
+use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -314,11 +315,10 @@ impl Decoder<'_> {
     fn long_string(&mut self, cx: &mut Context) -> Outcome<Rc<StringNode>> {
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
-        let text = text.as_str();
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        Ok(self.recent.string(text))
+        Ok(self.recent.string(&text))
     }
 
     /// Reads a key and its colon into the innermost object.
@@ -389,12 +389,11 @@ impl Decoder<'_> {
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
         // Only a key without escapes can be recognised by its bytes.
-        let plain = matches!(text, text::Text::Plain(_));
-        let text = text.as_str();
+        let plain = matches!(text, Cow::Borrowed(_));
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        Ok(self.key_of(cx, last, text, plain))
+        Ok(self.key_of(cx, last, &text, plain))
     }
 
     /// The node and the symbol of a key, given its predecessor.

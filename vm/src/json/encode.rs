@@ -204,9 +204,7 @@ impl Encoder {
             Value::Bool(true) => self.buffer.push(cx, "true")?,
             Value::Bool(false) => self.buffer.push(cx, "false")?,
             Value::Int(value) => write_int(cx, &mut self.buffer, *value)?,
-            Value::BigInt(node) => {
-                write_integer(cx, &mut self.buffer, node)?;
-            }
+            Value::BigInt(node) => write_integer(cx, &mut self.buffer, node)?,
             Value::Float(value) if value.is_finite() => self.buffer.push(cx, &float_text(*value))?,
             Value::Str(node) => self.quoted(cx, node.as_str())?,
             Value::Keyword(symbol) | Value::Symbol(symbol) => {

@@ -41,13 +41,8 @@ pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Val
         at += 1;
     }
     let whole = at;
-    while digit(bytes, at).is_some() {
-        at += 1;
-    }
+    at = digits(bytes, whole)?;
     let digits = at - whole;
-    if digits == 0 {
-        return invalid(at, "expected a digit");
-    }
     if digits > 1 && bytes[whole] == b'0' {
         return invalid(whole, "a number must not start with 0");
     }

@@ -2,26 +2,10 @@
 
 use super::decode::{DecodeFailure, Outcome, STRIDE, invalid};
 use crate::context::Context;
+use std::borrow::Cow;
 
 /// Longest short string.
 const SHORT: usize = 64;
-
-/// A string of the text.
-pub(super) enum Text<'b> {
-    /// A slice of the input.
-    Plain(&'b str),
-    /// A copy with escapes replaced.
-    Built(String),
-}
-
-impl Text<'_> {
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Text::Plain(text) => text,
-            Text::Built(text) => text,
-        }
-    }
-}
 
 /// The end of the run of ordinary bytes that begins at `start`: no quote, backslash or control character.
 #[inline]
@@ -67,10 +51,10 @@ pub(super) fn short(text: &str, start: usize) -> Option<(&str, usize)> {
 }
 
 /// Reads a string; `start` is the position after the opening quote. Gives the string and the position after the
-/// closing one. The caller pays for the bytes. Long strings are paid for here as well, since they are scanned in
+/// closing one: a slice of the text, or a copy with escapes replaced. The caller pays for the bytes. Long strings are paid for here as well, since they are scanned in
 /// strides.
 #[inline]
-pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Text<'b>, usize)> {
+pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Cow<'b, str>, usize)> {
     let bytes = text.as_bytes();
     let mut at = start;
     loop {
@@ -85,7 +69,7 @@ pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome
         cx.fuel.poll()?;
     }
     match bytes[at] {
-        b'"' => Ok((Text::Plain(part(text, start, at)), at + 1)),
+        b'"' => Ok((Cow::Borrowed(part(text, start, at)), at + 1)),
         b'\\' => escaped(cx, text, start, at),
         _ => invalid(at, "control character in a string"),
     }
@@ -97,7 +81,12 @@ fn part(text: &str, start: usize, end: usize) -> &str {
 }
 
 /// Continues at the first backslash.
-fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
+fn escaped<'b>(
+    cx: &mut Context,
+    source: &'b str,
+    start: usize,
+    slash: usize,
+) -> Outcome<(Cow<'b, str>, usize)> {
     let bytes = source.as_bytes();
     let mut text = String::new();
     let (mut plain, mut at, mut pause) = (start, slash, slash + STRIDE);
@@ -110,7 +99,7 @@ fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) ->
         match byte {
             b'"' => {
                 push(cx, &mut text, part(source, plain, at))?;
-                return Ok((Text::Built(text), at + 1));
+                return Ok((Cow::Owned(text), at + 1));
             }
             b'\\' => {
                 push(cx, &mut text, part(source, plain, at))?;

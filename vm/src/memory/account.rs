@@ -69,31 +69,20 @@ thread_local! {
 /// The account of one isolate while it is not running.
 #[derive(Default)]
 pub(crate) struct Account {
-    live: u64,
-    peak: u64,
-    limit: u64,
-    copied: u64,
+    /// Live logical bytes.
+    pub(crate) live: u64,
+    /// Peak of live logical bytes.
+    pub(crate) peak: u64,
+    /// The limit in logical bytes.
+    pub(crate) limit: u64,
+    /// Elements copied because a collection was shared.
+    pub(crate) copied: u64,
 }
 
 impl Account {
     /// An empty account with a limit in logical bytes.
     pub(crate) fn new(limit: u64) -> Account {
         Account { limit, ..Account::default() }
-    }
-
-    /// Live logical bytes.
-    pub(crate) fn live(&self) -> u64 {
-        self.live
-    }
-
-    /// Peak of live logical bytes.
-    pub(crate) fn peak(&self) -> u64 {
-        self.peak
-    }
-
-    /// Elements copied because a collection was shared.
-    pub(crate) fn copied(&self) -> u64 {
-        self.copied
     }
 
     /// Makes this the account of the current thread until [`Account::leave`]; scopes do not nest. `waiting` says that
@@ -150,11 +139,6 @@ impl Account {
     pub(crate) fn restart(&mut self) {
         self.peak = self.live;
         self.copied = 0;
-    }
-
-    /// Sets the limit in logical bytes.
-    pub(crate) fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
     }
 }
 

@@ -22,10 +22,8 @@ pub struct Interrupt(Arc<AtomicU8>);
 impl Interrupt {
     /// Raises the flag; the first reason wins.
     pub fn set(&self, kind: InterruptKind) {
-        let code = match kind {
-            InterruptKind::Deadline => 1,
-            InterruptKind::Cancelled => 2,
-        };
+        // 0 is no reason.
+        let code = kind as u8 + 1;
         // Losing the race means that another reason was first.
         let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }

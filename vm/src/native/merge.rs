@@ -23,8 +23,7 @@ pub struct Merge {
 
 impl Merge {
     /// Merges `entries` (key and value alternating) into `merged`.
-    pub fn new(function: Value, merged: Rc<MapNode>, entries: List<Value>) -> Merge {
-        let mut entries = entries;
+    pub fn new(function: Value, merged: Rc<MapNode>, mut entries: List<Value>) -> Merge {
         entries.reverse();
         Merge { function, merged, entries, key: Value::Nil }
     }
@@ -38,10 +37,7 @@ impl Merge {
             cx.tick(1)?;
             match self.merged.find_written(cx, &key)? {
                 Some(row) => {
-                    let old = match MapNode::take_at(&mut self.merged, row) {
-                        Some(old) => old,
-                        None => self.merged.value(row).clone(),
-                    };
+                    let old = MapNode::take_or_copy(&mut self.merged, row);
                     self.key = key;
                     return Ok(Action::Call2(self.function.clone(), old, value));
                 }

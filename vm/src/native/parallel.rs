@@ -26,17 +26,8 @@ pub struct Parallel {
 }
 
 impl Parallel {
-    /// `(pmap function inputs …)`.
-    pub fn map(function: Value, inputs: List<Rc<VectorNode>>) -> Parallel {
-        Parallel::new(Some(function), inputs)
-    }
-
-    /// `(pcalls functions …)`.
-    pub fn calls(functions: List<Rc<VectorNode>>) -> Parallel {
-        Parallel::new(None, functions)
-    }
-
-    fn new(function: Option<Value>, inputs: List<Rc<VectorNode>>) -> Parallel {
+    /// `(pmap function inputs …)`, or `(pcalls functions …)` without a function.
+    pub fn new(function: Option<Value>, inputs: List<Rc<VectorNode>>) -> Parallel {
         let total = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
         let (results, prints) = (List::default(), List::default());
         Parallel { function, inputs, total, started: 0, running: 0, results, prints }

@@ -145,8 +145,7 @@ impl Reduce {
     }
 
     /// Calls a function that needs no frame for every item. `None` if the slice is used up.
-    fn run(&mut self, cx: &mut Context, accumulator: Value) -> Result<Option<Value>> {
-        let mut accumulator = accumulator;
+    fn run(&mut self, cx: &mut Context, mut accumulator: Value) -> Result<Option<Value>> {
         loop {
             if self.next >= self.input.len() {
                 return Ok(Some(accumulator));

@@ -4,6 +4,7 @@
 
 use super::{Action, Native, Step};
 use crate::apply::{apply, is_direct};
+use crate::collection::lookup::{associate, writable_index};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::{List, items};
@@ -12,7 +13,6 @@ use crate::value::build::Arguments;
 use crate::value::map::MapNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
-use std::rc::Rc;
 
 /// A container on the way down.
 struct Parent {
@@ -85,8 +85,7 @@ impl Update {
     }
 
     /// Stores the new value, and rebuilds the containers around it.
-    fn ascend(&mut self, cx: &mut Context, value: Value) -> Result<Value> {
-        let mut value = value;
+    fn ascend(&mut self, cx: &mut Context, mut value: Value) -> Result<Value> {
         while let Some(Parent { container, key, row }) = self.parents.pop() {
             cx.tick(1)?;
             value = match (container, row) {
@@ -108,10 +107,7 @@ impl Update {
                 Value::Map(map) => {
                     row = map.find_written(cx, &key)?;
                     match row {
-                        Some(row) => match MapNode::take_at(map, row) {
-                            Some(child) => child,
-                            None => map.value(row).clone(),
-                        },
+                        Some(row) => MapNode::take_or_copy(map, row),
                         None if self.flexible => map.get(cx, &key)?.cloned().unwrap_or_default(),
                         None => Value::Nil,
                     }
@@ -122,12 +118,7 @@ impl Update {
                     }
                     _ => Value::Nil,
                 },
-                other => {
-                    let word = other.type_word();
-                    return Err(Fault::runtime(format_args!(
-                        "could not put/update key on a non-map value, got {word}"
-                    )));
-                }
+                other => return Err(no_map(other)),
             };
             self.parents.push(cx, Parent { container: here, key, row })?;
             here = child;
@@ -139,39 +130,19 @@ impl Update {
 /// `(assoc parent key value)`.
 fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Value> {
     match parent {
-        Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::with_capacity(1), cx, key, value)?)),
-        Value::Map(map) => Ok(Value::Map(MapNode::write(map, cx, key, value)?)),
+        Value::Nil | Value::Map(_) => associate(cx, parent, key, value, "update"),
         Value::Vector(vector) => {
-            let len = vector.len();
-            match key {
-                Value::Int(index) if usize::try_from(index).is_ok_and(|index| index <= len) => {
-                    store_item(cx, vector, index as usize, value)
-                }
-                Value::Int(index) => {
-                    Err(Fault::runtime(format_args!("index {index} out of bounds for list of length {len}")))
-                }
-                other => Err(Fault::type_error(format_args!(
-                    "a list is indexed by integers, got {}",
-                    other.type_word()
-                ))),
-            }
+            let at = writable_index(&vector, &key, "a list is indexed by integers")?;
+            VectorNode::write(vector, cx, at, value).map(Value::Vector)
         }
-        other => Err(Fault::runtime(format_args!(
-            "could not put/update key on a non-map value, got {}",
-            other.type_word()
-        ))),
+        other => Err(no_map(&other)),
     }
 }
 
-fn store_item(cx: &mut Context, vector: Rc<VectorNode>, index: usize, value: Value) -> Result<Value> {
-    let mut vector = vector;
-    if index == vector.len() {
-        return Ok(Value::Vector(VectorNode::push(vector, cx, value)?));
-    }
-    if let Some(item) = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(index) {
-        *item = value;
-    }
-    Ok(Value::Vector(vector))
+#[cold]
+fn no_map(value: &Value) -> Box<Fault> {
+    let word = value.type_word();
+    Fault::runtime(format_args!("could not put/update key on a non-map value, got {word}"))
 }
 
 /// `(update map key f)` with an f that needs no frame: the common case, in place and with one lookup.
@@ -224,12 +195,7 @@ pub(crate) fn update_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Ste
     let mut path = match take(&mut arguments[1]) {
         Value::Vector(path) => cx.arguments(path.iter())?,
         Value::Nil => Arguments::new(),
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "update-in: arg 2 expected list, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped("update-in: arg 2 expected list")),
     };
     if path.is_empty() {
         // As in Clojure, an empty path acts on the key nil.
@@ -247,8 +213,7 @@ fn update_path(
     rest: &mut [Value],
 ) -> Result<Step> {
     if !matches!(target, Value::Nil | Value::Map(_) | Value::Vector(_)) {
-        let word = target.type_word();
-        return Err(Fault::type_error(format_args!("{name}: arg 1 expected map, got {word}")));
+        return Err(target.mistyped(format_args!("{name}: arg 1 expected map")));
     }
     let function = take(&mut rest[0]);
     // A placeholder for the value at the end of the path.

@@ -91,9 +91,7 @@ impl Walk {
                 let form = take(&mut self.form);
                 if !is_collection(&form) {
                     return Ok(match direction {
-                        Direction::Once => {
-                            Action::TailCall(take(&mut self.outer), Arguments::from_array([form]))
-                        }
+                        Direction::Once => self.end(form),
                         _ => self.call(form),
                     });
                 }
@@ -119,9 +117,7 @@ impl Walk {
             let Some(done) = self.levels.pop() else { return Ok(Action::Return(Value::Nil)) };
             let whole = done.output.finish();
             match self.direction {
-                Direction::Once => {
-                    return Ok(Action::TailCall(take(&mut self.outer), Arguments::from_array([whole])));
-                }
+                Direction::Once => return Ok(self.end(whole)),
                 Direction::Post => return Ok(self.call(whole)),
                 Direction::Pre => {
                     cx.tick(1)?;
@@ -135,6 +131,11 @@ impl Walk {
 
     fn call(&self, item: Value) -> Action {
         Action::Call1(self.inner.clone(), item)
+    }
+
+    /// The last call of `walk`.
+    fn end(&mut self, whole: Value) -> Action {
+        Action::TailCall(take(&mut self.outer), Arguments::from_array([whole]))
     }
 
     /// Starts on the items of a collection.

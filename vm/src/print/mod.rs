@@ -309,12 +309,11 @@ fn readable_pattern(pattern: &str) -> String {
 }
 
 fn readable_float(value: f64) -> String {
-    if value.is_nan() {
-        "##NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "##Inf".to_owned() } else { "##-Inf".to_owned() }
-    } else {
-        float_text(value)
+    match value {
+        f64::INFINITY => "##Inf".to_owned(),
+        f64::NEG_INFINITY => "##-Inf".to_owned(),
+        _ if value.is_nan() => "##NaN".to_owned(),
+        _ => float_text(value),
     }
 }
 

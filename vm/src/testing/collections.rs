@@ -1,28 +1,17 @@
 //! Tests of the collection builtins, called through their rows as the interpreter does, under limits.
 
 use super::{with_context, with_limits};
-use crate::builtins::{Implementation, lookup};
 use crate::context::Context;
-use crate::fault::{Fault, Reason};
+use crate::fault::{Reason, Result};
 use crate::json;
-use crate::native::Step;
 use crate::print::pr_str;
 use crate::value::Value;
 use crate::value::vector::VectorNode;
 
 const MEGABYTE: u64 = 1 << 20;
 
-fn call(cx: &mut Context, name: &str, mut arguments: Vec<Value>) -> Result<Value, Box<Fault>> {
-    let builtin = lookup(None, name).expect("a builtin of this name").info();
-    assert!(builtin.arity.accepts(arguments.len()), "{name} takes other arguments");
-    match builtin.implementation {
-        Implementation::Direct(run) => run(cx, &mut arguments),
-        Implementation::Callback(run) => match run(cx, &mut arguments)? {
-            Step::Return(value) => Ok(value),
-            _ => panic!("{name} calls a function"),
-        },
-        _ => panic!("{name} takes functions"),
-    }
+fn call(cx: &mut Context, name: &str, arguments: Vec<Value>) -> Result<Value> {
+    super::call(cx, None, name, arguments)
 }
 
 /// A value from JSON text.

@@ -1,27 +1,14 @@
 //! Tests of string and regex builtins, with arguments written as JSON; `#"…"` in a string makes a regex.
 
-use super::{with_context, with_limits};
-use crate::builtins::{Implementation, lookup};
+use super::{call, with_context, with_limits};
 use crate::context::Context;
 use crate::fault::Reason;
 use crate::json::decode;
-use crate::native::Step;
 use crate::print::pr_str;
 use crate::value::Value;
 
-fn call(cx: &mut Context, namespace: &str, name: &str, arguments: Vec<Value>) -> String {
-    let mut arguments = arguments;
-    let builtin = lookup(Some(namespace), name).expect("is in the table").info();
-    assert!(builtin.arity.accepts(arguments.len()));
-    let result = match builtin.implementation {
-        Implementation::Direct(run) => run(cx, &mut arguments),
-        Implementation::Callback(run) => run(cx, &mut arguments).map(|step| match step {
-            Step::Return(value) => value,
-            _ => panic!("{name} calls a function"),
-        }),
-        Implementation::Host(_) => panic!("{name} asks the host"),
-    };
-    match result {
+fn shown(cx: &mut Context, namespace: &str, name: &str, arguments: Vec<Value>) -> String {
+    match call(cx, Some(namespace), name, arguments) {
         Ok(value) => pr_str(cx, &value, usize::MAX).expect("prints").text,
         Err(fault) => format!("{}: {}", fault.reason.raw(), fault.message),
     }
@@ -38,7 +25,7 @@ fn check(cases: &'static [(&'static str, &'static str, &'static str, &'static st
                     None => item,
                 });
             }
-            assert_eq!(call(cx, namespace, name, values), *expected, "{name} {arguments}");
+            assert_eq!(shown(cx, namespace, name, values), *expected, "{name} {arguments}");
         }
     });
 }
@@ -143,11 +130,9 @@ fn regex_matches_carry_their_groups() {
 fn str_appends_in_place() {
     // Copying the text each time would take 450 MB of fuel.
     let used = with_limits(1_000_000, 1 << 20, |cx| {
-        let builtin = lookup(Some("str"), "str").expect("is in the table").info();
-        let Implementation::Direct(run) = builtin.implementation else { panic!("is direct") };
         let mut text = Value::string("");
         for _ in 0..30_000 {
-            text = run(cx, &mut [text, Value::string("x")]).expect("appends");
+            text = call(cx, Some("str"), "str", vec![text, Value::string("x")]).expect("appends");
         }
         assert_eq!(text.as_str().map(str::len), Some(30_000));
         cx.fuel.used()
@@ -158,11 +143,9 @@ fn str_appends_in_place() {
 #[test]
 fn growing_texts_end_in_a_typed_fault() {
     let fault = with_limits(1_000_000_000, 1 << 20, |cx| {
-        let builtin = lookup(Some("str"), "str").expect("is in the table").info();
-        let Implementation::Direct(run) = builtin.implementation else { panic!("is direct") };
         let mut text = Value::string("x");
         loop {
-            match run(cx, &mut [text.clone(), text]) {
+            match call(cx, Some("str"), "str", vec![text.clone(), text]) {
                 Ok(longer) => text = longer,
                 Err(fault) => break fault,
             }

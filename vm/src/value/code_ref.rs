@@ -39,25 +39,7 @@ struct Code {
 }
 
 /// Programs that lost their last closure at some time; others may have been made since.
-#[derive(Default)]
-pub(crate) struct Released(RefCell<Vec<UnitId>>);
-
-impl Released {
-    /// Takes the list.
-    pub(crate) fn take(&self) -> Vec<UnitId> {
-        self.0.take()
-    }
-
-    /// Adds a program.
-    pub(crate) fn add(&self, unit: UnitId) {
-        self.0.borrow_mut().push(unit);
-    }
-
-    /// The list is empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-}
+pub(crate) type Released = RefCell<Vec<UnitId>>;
 
 impl CodeRef {
     /// The reference of the unit itself.
@@ -85,7 +67,7 @@ impl Drop for CodeRef {
     fn drop(&mut self) {
         // Only the unit's own reference is left.
         if Rc::strong_count(&self.0) == 2 && !self.0.is_listed.replace(true) {
-            self.0.released.add(self.0.unit);
+            self.0.released.borrow_mut().push(self.0.unit);
         }
     }
 }

@@ -450,6 +450,11 @@ impl MapNode {
         MapNode::value_mut(this, row).map(take)
     }
 
+    /// The value at a position: moved out, leaving nil, or copied if the map is shared.
+    pub(crate) fn take_or_copy(this: &mut Rc<MapNode>, row: usize) -> Value {
+        MapNode::take_at(this, row).unwrap_or_else(|| this.value(row).clone())
+    }
+
     /// The value at a position, for changes in place. `None` if the map is shared.
     #[inline]
     pub(crate) fn value_mut(this: &mut Rc<MapNode>, row: usize) -> Option<&mut Value> {
@@ -458,8 +463,7 @@ impl MapNode {
 
     /// The map itself if it is not shared, else a copy with the same keys.
     #[inline]
-    fn unique(this: Rc<MapNode>, cx: &mut Store) -> Result<Rc<MapNode>> {
-        let mut this = this;
+    fn unique(mut this: Rc<MapNode>, cx: &mut Store) -> Result<Rc<MapNode>> {
         if Rc::get_mut(&mut this).is_some() { Ok(this) } else { this.copy(cx) }
     }
 

@@ -25,6 +25,7 @@ pub(crate) mod testing;
 pub mod vector;
 
 use crate::bytecode::{CombinatorKind, Endless};
+use crate::fault::Fault;
 use crate::memory::account;
 use crate::value::code_ref::{CodeRef, FunctionId};
 use crate::value::combinator::Combinator;
@@ -37,6 +38,7 @@ use crate::value::temporal::{DateTime, Duration, LocalDate};
 use crate::value::vector::VectorNode;
 use garbage::drop_children;
 use num_bigint::BigInt;
+use std::fmt::Display;
 use std::rc::Rc;
 pub use store::Store;
 
@@ -199,6 +201,17 @@ impl Value {
         }
     }
 
+    /// Whether a string, vector, map or set is empty; `None` for other values.
+    pub(crate) fn has_no_items(&self) -> Option<bool> {
+        match self {
+            Value::Str(node) => Some(node.is_empty()),
+            Value::Vector(node) => Some(node.is_empty()),
+            Value::Map(node) => Some(node.is_empty()),
+            Value::Set(node) => Some(node.is_empty()),
+            _ => None,
+        }
+    }
+
     /// True if both are the same node of a string, vector, map or set.
     pub(crate) fn is_node(&self, other: &Value) -> bool {
         match (self, other) {
@@ -254,6 +267,12 @@ impl Value {
             Value::DateTime(_) => "DateTime",
             Value::Duration(_) => "Duration",
         }
+    }
+
+    /// `type_error: …, got …`: a function needs a value of another type.
+    #[cold]
+    pub(crate) fn mistyped(&self, needed: impl Display) -> Box<Fault> {
+        Fault::type_error(format_args!("{needed}, got {}", self.type_word()))
     }
 }
 

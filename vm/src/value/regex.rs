@@ -4,7 +4,7 @@
 use super::Value;
 use crate::fault::{Fault, Result};
 use crate::memory::{Meter, account};
-use ptc_regex::{Pattern, Regex, SearchError, Searches, Spans};
+use ptc_regex::{Pattern, Regex, SearchError, Spans};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl From<SearchError> for Box<Fault> {
 
 /// A pattern in an isolate.
 pub struct RegexNode {
-    regex: Regex<Meter>,
+    pub(crate) regex: Regex<Meter>,
     bytes: usize,
 }
 
@@ -91,43 +91,6 @@ impl RegexNode {
         self.regex.pattern()
     }
 
-    /// Number of groups that the pattern captures.
-    pub(crate) fn groups(&self) -> usize {
-        self.compiled().groups()
-    }
-
-    /// The number of a named group.
-    pub(crate) fn group_number(&self, name: &str) -> Option<usize> {
-        self.compiled().group_number(name)
-    }
-
-    /// The first match that begins at byte `at` or later.
-    ///
-    /// # Errors
-    /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
-    pub(crate) fn find(
-        &self,
-        meter: &mut Meter,
-        searches: &mut Searches<Meter>,
-        text: &str,
-        at: usize,
-    ) -> Result<Option<Spans>> {
-        self.regex.find(meter, searches, text, at)
-    }
-
-    /// The match of the whole text.
-    ///
-    /// # Errors
-    /// As [`RegexNode::find`].
-    pub(crate) fn match_whole(
-        &self,
-        meter: &mut Meter,
-        searches: &mut Searches<Meter>,
-        text: &str,
-    ) -> Result<Option<Spans>> {
-        self.regex.match_whole(meter, searches, text)
-    }
-
     /// A match as a value: its text, or a vector of its text and those of all groups.
     ///
     /// # Errors
@@ -141,7 +104,7 @@ impl RegexNode {
             }
             None => Ok(Value::Nil),
         };
-        if self.groups() == 0 {
+        if self.compiled().groups() == 0 {
             return part(spans.first().copied().flatten());
         }
         let groups: Result<Vec<Value>> = spans.iter().map(|&span| part(span)).collect();

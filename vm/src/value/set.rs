@@ -140,11 +140,10 @@ impl SetNode {
     ///
     /// # Errors
     /// Comparing collections pays fuel.
-    pub fn insert(this: Rc<SetNode>, cx: &mut Store, member: Value) -> Result<Rc<SetNode>> {
+    pub fn insert(mut this: Rc<SetNode>, cx: &mut Store, member: Value) -> Result<Rc<SetNode>> {
         if this.find(cx, &member)?.is_some() {
             return Ok(this);
         }
-        let mut this = this;
         if let Some(set) = SetNode::exclusive(&mut this, cx, 1)? {
             set.push_new(cx, member)?;
         }
@@ -203,9 +202,8 @@ impl SetNode {
     ///
     /// # Errors
     /// Comparing collections pays fuel.
-    pub fn remove(this: Rc<SetNode>, cx: &mut Store, member: &Value) -> Result<Rc<SetNode>> {
+    pub fn remove(mut this: Rc<SetNode>, cx: &mut Store, member: &Value) -> Result<Rc<SetNode>> {
         let Some(row) = this.find(cx, member)? else { return Ok(this) };
-        let mut this = this;
         if let Some(set) = SetNode::exclusive(&mut this, cx, 0)? {
             set.remove_at(cx, row)?;
         }
@@ -369,7 +367,7 @@ fn sorted_index(cx: &mut Store, members: &[Value]) -> Result<Index> {
         hashes.push(hash_value(cx, member)?);
     }
     let mut rows: Vec<u32> = (0..members.len() as u32).collect();
-    sort::sort_by_number(cx, &mut rows, |&row| hashes[row as usize])?;
+    sort::sort_by_small_key(cx, &mut rows, |&row| hashes[row as usize])?;
     for same in rows.chunk_by_mut(|&a, &b| hashes[a as usize] == hashes[b as usize]) {
         sort::sort_keys(cx, same, |&row| &members[row as usize])?;
     }

@@ -142,8 +142,7 @@ impl StringNode {
     }
 
     /// Appends in place if the node is not shared, else to a copy.
-    pub fn append(this: Rc<StringNode>, more: &str) -> Rc<StringNode> {
-        let mut this = this;
+    pub fn append(mut this: Rc<StringNode>, more: &str) -> Rc<StringNode> {
         if let Some(node) = Rc::get_mut(&mut this)
             && node.symbol.get() == NO_SYMBOL
         {

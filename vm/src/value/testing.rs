@@ -23,7 +23,7 @@ pub(crate) fn on_heap<T: Send + 'static>(
         let result = work(Store::new(meter, Symbols::default(), Builtins::new(builtins)));
         while garbage::drain(usize::MAX) {}
         heap.leave();
-        assert_eq!(heap.live(), 0, "live bytes after the test");
+        assert_eq!(heap.account.live, 0, "live bytes after the test");
         result
     };
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).expect("a thread starts");

@@ -164,8 +164,7 @@ impl VectorNode {
     }
 
     /// Everything but the first item; in place if the vector is not shared.
-    pub fn rest(this: Rc<VectorNode>) -> Rc<VectorNode> {
-        let mut this = this;
+    pub fn rest(mut this: Rc<VectorNode>) -> Rc<VectorNode> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
             if *start < items.len() {
                 drop(std::mem::take(&mut items[*start]));
@@ -247,9 +246,27 @@ impl VectorNode {
     /// # Errors
     /// `memory_exceeded`.
     #[inline]
-    pub(crate) fn push(this: Rc<VectorNode>, cx: &mut Store, item: Value) -> Result<Rc<VectorNode>> {
-        let mut this = this;
+    pub(crate) fn push(mut this: Rc<VectorNode>, cx: &mut Store, item: Value) -> Result<Rc<VectorNode>> {
         VectorNode::append(&mut this, cx, item)?;
+        Ok(this)
+    }
+
+    /// Replaces the item at an index, or appends one; in place if the vector is not shared.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn write(
+        mut this: Rc<VectorNode>,
+        cx: &mut Store,
+        at: usize,
+        item: Value,
+    ) -> Result<Rc<VectorNode>> {
+        if at == this.len() {
+            return VectorNode::push(this, cx, item);
+        }
+        if let Some(slot) = VectorNode::exclusive(&mut this, cx, 0)?.get_mut(at) {
+            *slot = item;
+        }
         Ok(this)
     }
 

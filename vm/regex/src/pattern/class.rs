@@ -71,20 +71,14 @@ impl<'p> Classes<'p> {
         &mut self,
         node: &Ast,
         flags: Flags,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<ClassUnicode, PatternError<E>> {
         match node {
             // Classes without Unicode contain only 256 bytes.
             _ if !flags.unicode => self.plain(node, flags),
             Ast::ClassBracketed(bracket) => self.bracket(bracket, flags, pay),
-            Ast::ClassUnicode(class) => {
-                let item = ClassSetItem::Unicode((**class).clone());
-                self.item(&item, flags, pay)
-            }
-            Ast::ClassPerl(class) => {
-                let item = ClassSetItem::Perl((**class).clone());
-                self.item(&item, flags, pay)
-            }
+            Ast::ClassUnicode(class) => self.item(&ClassSetItem::Unicode((**class).clone()), flags, pay),
+            Ast::ClassPerl(class) => self.item(&ClassSetItem::Perl((**class).clone()), flags, pay),
             _ => self.plain(node, flags),
         }
     }
@@ -120,13 +114,13 @@ impl<'p> Classes<'p> {
         &mut self,
         bracket: &ast::ClassBracketed,
         flags: Flags,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<ClassUnicode, PatternError<E>> {
         let mut class = self.set(&bracket.kind, flags, pay)?;
         if bracket.negated {
             class.negate();
         }
-        pay(class.ranges().len() as u64 / 8 + 1).map_err(PatternError::Stopped)?;
+        pay(class.ranges().len() as u64 / 8 + 1)?;
         Ok(class)
     }
 
@@ -135,15 +129,14 @@ impl<'p> Classes<'p> {
         &mut self,
         set: &ClassSet,
         flags: Flags,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<ClassUnicode, PatternError<E>> {
         match set {
             ClassSet::Item(item) => self.item(item, flags, pay),
             ClassSet::BinaryOp(operation) => {
                 let mut class = self.set(&operation.lhs, flags, pay)?;
                 let right = self.set(&operation.rhs, flags, pay)?;
-                pay((class.ranges().len() + right.ranges().len()) as u64 / 8 + 1)
-                    .map_err(PatternError::Stopped)?;
+                pay((class.ranges().len() + right.ranges().len()) as u64 / 8 + 1)?;
                 match operation.kind {
                     ClassSetBinaryOpKind::Intersection => class.intersect(&right),
                     ClassSetBinaryOpKind::Difference => class.difference(&right),
@@ -158,7 +151,7 @@ impl<'p> Classes<'p> {
         &mut self,
         item: &ClassSetItem,
         flags: Flags,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<ClassUnicode, PatternError<E>> {
         let negated = match item {
             ClassSetItem::Empty(_) => return Ok(ClassUnicode::empty()),
@@ -167,8 +160,7 @@ impl<'p> Classes<'p> {
                 let mut class = ClassUnicode::empty();
                 for item in &union.items {
                     let more = self.item(item, flags, pay)?;
-                    pay((class.ranges().len() + more.ranges().len()) as u64 / 8 + 1)
-                        .map_err(PatternError::Stopped)?;
+                    pay((class.ranges().len() + more.ranges().len()) as u64 / 8 + 1)?;
                     class.union(&more);
                 }
                 return Ok(class);
@@ -191,7 +183,7 @@ impl<'p> Classes<'p> {
             kind: ClassSet::Item(item.clone()),
         });
         let mut class = self.plain(&alone, Flags { ignore_case: false, ..flags })?;
-        pay(class.ranges().len() as u64 / 8 + 1).map_err(PatternError::Stopped)?;
+        pay(class.ranges().len() as u64 / 8 + 1)?;
         // The shorthands contain every case of their letters.
         if flags.ignore_case && !matches!(item, ClassSetItem::Perl(_)) {
             if negated {
@@ -210,7 +202,7 @@ impl<'p> Classes<'p> {
 /// The class together with the other cases of its characters.
 fn folded<E>(
     class: &ClassUnicode,
-    pay: &mut impl FnMut(u64) -> Result<(), E>,
+    pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
 ) -> Result<ClassUnicode, PatternError<E>> {
     let mut all = class.clone();
     let mut some: Vec<ClassUnicodeRange> = Vec::new();
@@ -229,13 +221,13 @@ fn folded<E>(
             start = last + 1;
             if size >= FOLD_STEP {
                 fold_some(&mut all, &mut some);
-                pay(u64::from(size) / 4 + 1).map_err(PatternError::Stopped)?;
+                pay(u64::from(size) / 4 + 1)?;
                 size = 0;
             }
         }
     }
     fold_some(&mut all, &mut some);
-    pay(u64::from(size) / 4 + 1).map_err(PatternError::Stopped)?;
+    pay(u64::from(size) / 4 + 1)?;
     Ok(all)
 }
 

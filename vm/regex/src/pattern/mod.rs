@@ -42,11 +42,11 @@ const TREE_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct Pattern {
     text: Box<str>,
-    syntax: Syntax,
-    program: Program,
-    first: FirstBytes,
+    pub(crate) syntax: Syntax,
+    pub(crate) program: Program,
+    pub(crate) first: FirstBytes,
     /// The text that the pattern matches, if it is a single text.
-    literal: Option<memchr::memmem::Finder<'static>>,
+    pub(crate) literal: Option<memchr::memmem::Finder<'static>>,
     /// The cost of compiling it.
     units: u64,
 }
@@ -79,15 +79,14 @@ impl Pattern {
         let mut units = 0;
         let mut pay = |more: u64| {
             units += more;
-            pay(more)
+            pay(more).map_err(PatternError::Stopped)
         };
         let syntax = syntax::parse(&translate(text), 4 * MOST_NESTED, &mut pay)?;
-        let Syntax { root, groups, backtracking, .. } = &syntax;
-        let program = Program::new(root, *groups, *backtracking, Direction::Forward, &mut pay)?;
-        pay(program.code.len() as u64 / 4).map_err(PatternError::Stopped)?;
+        let program = Program::new(&syntax, Direction::Forward, &mut pay)?;
+        pay(program.code.len() as u64 / 4)?;
         let first = FirstBytes::new(&program, &syntax.sets);
         let mut plain = String::new();
-        let literal = (is_plain(root, &mut plain) && *groups == 0)
+        let literal = (is_plain(&syntax.root, &mut plain) && syntax.groups == 0)
             .then(|| memchr::memmem::Finder::new(&plain).into_owned());
         Ok(Pattern { text: text.into(), syntax, program, first, literal, units })
     }
@@ -125,26 +124,6 @@ impl Pattern {
     pub fn group_number(&self, name: &str) -> Option<usize> {
         let row = self.syntax.names.iter().find(|(known, _)| **known == *name);
         row.map(|&(_, number)| usize::from(number))
-    }
-
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
-    }
-
-    pub(crate) fn sets(&self) -> &[Set] {
-        &self.syntax.sets
-    }
-
-    pub(crate) fn root(&self) -> &Node {
-        &self.syntax.root
-    }
-
-    pub(crate) fn first(&self) -> &FirstBytes {
-        &self.first
-    }
-
-    pub(crate) fn literal(&self) -> Option<&memchr::memmem::Finder<'static>> {
-        self.literal.as_ref()
     }
 }
 

@@ -4,7 +4,7 @@
 //! paths through the program is the order of preference.
 
 use super::look::{Look, Side};
-use super::syntax::{Node, Test};
+use super::syntax::{Node, Syntax, Test};
 use crate::error::PatternError;
 
 /// Most instructions of a program: their numbers have 16 bits.
@@ -117,19 +117,18 @@ impl Program {
     /// # Errors
     /// A program that grows too long; the error of `pay`.
     pub(crate) fn new<E>(
-        root: &Node,
-        groups: u16,
-        backtracking: bool,
+        syntax: &Syntax,
         direction: Direction,
-        pay: &mut impl FnMut(u64) -> Result<(), E>,
+        pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
     ) -> Result<Program, PatternError<E>> {
+        let groups = if direction == Direction::Forward { usize::from(syntax.groups) } else { 0 };
         let mut compiler = Compiler {
             code: Vec::new(),
             splits: 0,
-            slots: 2 * (usize::from(groups) + 1),
+            slots: 2 * (groups + 1),
             behind: Vec::new(),
             direction,
-            backtracking,
+            backtracking: syntax.backtracking,
             nodes: 0,
             pay,
         };
@@ -139,7 +138,7 @@ impl Program {
         compiler.emit(Instruction::Jump(0))?;
         let start = compiler.here();
         compiler.ways(split, start, 1);
-        compiler.node(root)?;
+        compiler.node(&syntax.root)?;
         compiler.emit(Instruction::Match)?;
         let Compiler { code, splits, slots, behind, .. } = compiler;
         let looks = code.iter().filter_map(|instruction| match instruction {
@@ -157,7 +156,7 @@ impl Program {
 
 impl<P, E> Compiler<'_, P>
 where
-    P: FnMut(u64) -> Result<(), E>,
+    P: FnMut(u64) -> Result<(), PatternError<E>>,
 {
     fn here(&self) -> u16 {
         self.code.len() as u16
@@ -200,7 +199,7 @@ where
         if self.nodes > 2 * MOST_INSTRUCTIONS {
             return Err(PatternError::invalid("the pattern repeats too much"));
         }
-        (self.pay)(1).map_err(PatternError::Stopped)?;
+        (self.pay)(1)?;
         match node {
             Node::Empty => {}
             Node::Fail => drop(self.emit(Instruction::Fail)?),

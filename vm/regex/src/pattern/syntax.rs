@@ -130,10 +130,10 @@ struct Lowering<'p, 'm, P> {
 pub(crate) fn parse<E>(
     translated: &Translated,
     most_nested: u32,
-    pay: &mut impl FnMut(u64) -> Result<(), E>,
+    pay: &mut impl FnMut(u64) -> Result<(), PatternError<E>>,
 ) -> Result<Syntax, PatternError<E>> {
     let pattern = &*translated.pattern;
-    pay(4 * pattern.len() as u64).map_err(PatternError::Stopped)?;
+    pay(4 * pattern.len() as u64)?;
     let ast = regex_syntax::ast::parse::ParserBuilder::new()
         .nest_limit(most_nested)
         .build()
@@ -168,11 +168,11 @@ pub(crate) fn parse<E>(
 
 impl<'p, P, E> Lowering<'p, '_, P>
 where
-    P: FnMut(u64) -> Result<(), E>,
+    P: FnMut(u64) -> Result<(), PatternError<E>>,
 {
     /// Recursion is bounded by the nesting limit of the parser.
     fn node(&mut self, ast: &'p Ast, flags: &mut Flags) -> Result<(Node, Length), PatternError<E>> {
-        (self.pay)(1).map_err(PatternError::Stopped)?;
+        (self.pay)(1)?;
         Ok(match ast {
             Ast::Empty(_) => (Node::Empty, Length::ZERO),
             Ast::Flags(set) => {
@@ -267,7 +267,7 @@ where
             [] => Ok(Node::Fail),
             [range] if range.start() == range.end() => Ok(Node::Char(range.start())),
             ranges => {
-                (self.pay)(ranges.len() as u64 / 4 + 16).map_err(PatternError::Stopped)?;
+                (self.pay)(ranges.len() as u64 / 4 + 16)?;
                 let set = self.sets.len() as u16;
                 self.sets.push(Set::new(&class));
                 self.written.push((text, flags, set));

@@ -239,22 +239,20 @@ impl Translator {
         })
     }
 
+    /// A reference between one of these pairs of quotes.
+    fn quoted_reference(&mut self, quotes: &[(&str, &str)]) -> Option<Reference> {
+        let (_, end) = quotes.iter().find(|(start, _)| self.skip(start))?;
+        self.reference(end)
+    }
+
     /// True after a `{` that begins `{n}`, `{n,}` or `{n,m}`; any other is a plain character.
     fn is_repetition(&self) -> bool {
-        let mut ahead = 0;
-        while self.peek(ahead).is_some_and(|character| character.is_ascii_digit()) {
-            ahead += 1;
-        }
-        if ahead == 0 {
-            return false;
-        }
-        if self.peek(ahead) == Some(',') {
-            ahead += 1;
-            while self.peek(ahead).is_some_and(|character| character.is_ascii_digit()) {
-                ahead += 1;
-            }
-        }
-        self.peek(ahead) == Some('}')
+        let rest = self.input.get(self.at..).unwrap_or_default();
+        let digits =
+            |from: usize| from + rest[from..].iter().take_while(|next| next.is_ascii_digit()).count();
+        let least = digits(0);
+        let end = if rest.get(least) == Some(&',') { digits(least + 1) } else { least };
+        least > 0 && rest.get(end) == Some(&'}')
     }
 
     /// Handles the text after an opening parenthesis.
@@ -270,16 +268,15 @@ impl Translator {
             };
         }
         self.open.push(self.here());
-        if self.skip("?=") {
-            self.open(Kind::Around { ahead: true, negative: false });
-        } else if self.skip("?!") {
-            self.open(Kind::Around { ahead: true, negative: true });
-        } else if self.skip("?<=") {
-            self.open(Kind::Around { ahead: false, negative: false });
-        } else if self.skip("?<!") {
-            self.open(Kind::Around { ahead: false, negative: true });
-        } else if self.skip("?>") {
-            self.open(Kind::Atomic);
+        let special = [
+            ("?=", Kind::Around { ahead: true, negative: false }),
+            ("?!", Kind::Around { ahead: true, negative: true }),
+            ("?<=", Kind::Around { ahead: false, negative: false }),
+            ("?<!", Kind::Around { ahead: false, negative: true }),
+            ("?>", Kind::Atomic),
+        ];
+        if let Some((_, kind)) = special.into_iter().find(|(text, _)| self.skip(text)) {
+            self.open(kind);
         } else if self.peek(0) == Some('?') && self.peek(1) == Some('(') {
             self.conditional();
         } else if self.peek(0) != Some('?') {
@@ -322,15 +319,9 @@ impl Translator {
             return;
         }
         self.at += 2;
-        let reference = if self.skip("<") {
-            self.reference(">)")
-        } else if self.skip("'") {
-            self.reference("')")
-        } else if self.peek(0).is_some_and(|next| next.is_ascii_digit() || matches!(next, '+' | '-')) {
-            self.reference(")")
-        } else {
-            None
-        };
+        let is_number = self.peek(0).is_some_and(|next| next.is_ascii_digit() || matches!(next, '+' | '-'));
+        let reference =
+            if is_number { self.reference(")") } else { self.quoted_reference(&[("<", ">)"), ("'", "')")]) };
         match reference {
             Some(reference) => self.open(Kind::IfGroup(reference)),
             // The parser will refuse it.
@@ -423,21 +414,10 @@ impl Translator {
             }
             'K' if !in_class => self.placeholder(Kind::Keep),
             'G' if !in_class => self.placeholder(Kind::Continue),
-            'k' if !in_class => {
-                let reference = if self.skip("<") {
-                    self.reference(">")
-                } else if self.skip("'") {
-                    self.reference("'")
-                } else if self.skip("{") {
-                    self.reference("}")
-                } else {
-                    None
-                };
-                match reference {
-                    Some(reference) => self.placeholder(Kind::Backreference(reference)),
-                    None => self.output.push_str("\\k"),
-                }
-            }
+            'k' if !in_class => match self.quoted_reference(&[("<", ">"), ("'", "'"), ("{", "}")]) {
+                Some(reference) => self.placeholder(Kind::Backreference(reference)),
+                None => self.output.push_str("\\k"),
+            },
             'p' | 'P' if self.java_class(character == 'P') => {}
             'x' | 'u' | 'p' | 'P' => {
                 self.output.push('\\');

@@ -82,7 +82,8 @@ impl Alphabet {
 
     /// Numbers the classes in the order of their first characters, and stores these.
     fn number(&mut self) {
-        let mut numbers = vec![u16::MAX; usize::from(self.top()) + 1];
+        let top = self.classes.iter().copied().max().unwrap_or(0);
+        let mut numbers = vec![u16::MAX; usize::from(top) + 1];
         for (start, class) in self.starts.iter().zip(&mut self.classes) {
             let Some(member) = char::from_u32(*start) else { continue };
             let number = &mut numbers[usize::from(*class)];
@@ -95,10 +96,6 @@ impl Alphabet {
         for byte in 0..128u8 {
             self.ascii[usize::from(byte)] = self.search(u32::from(byte));
         }
-    }
-
-    fn top(&self) -> u16 {
-        self.classes.iter().copied().max().unwrap_or(0)
     }
 
     fn search(&self, code: u32) -> u16 {

@@ -26,18 +26,18 @@ impl<M: Meter> Automata<M> {
     /// # Errors
     /// Refused by the meter.
     pub(crate) fn new(meter: &mut M, pattern: &Pattern) -> Result<Box<Automata<M>>, M::Error> {
+        let mut pay = |units| meter.pay(units).map_err(PatternError::Stopped);
         let reversed =
-            Program::new(pattern.root(), 0, false, Direction::Backward, &mut |units| meter.pay(units));
-        let reversed = reversed.map_err(|error| match error {
-            PatternError::Pattern(reason) => SearchError::NoAutomaton(reason).into(),
-            PatternError::Stopped(error) => error,
-        })?;
-        let words = word_sets(meter, pattern.program())?;
-        let alphabet = Alphabet::new(meter, pattern.program(), pattern.sets(), &words)?;
+            Program::new(&pattern.syntax, Direction::Backward, &mut pay).map_err(|error| match error {
+                PatternError::Pattern(reason) => SearchError::NoAutomaton(reason).into(),
+                PatternError::Stopped(error) => error,
+            })?;
+        let words = word_sets(meter, &pattern.program)?;
+        let alphabet = Alphabet::new(meter, &pattern.program, &pattern.syntax.sets, &words)?;
         let mut memory = M::Memory::default();
         meter.hold(&mut memory, size_of::<Automata<M>>() + alphabet.bytes() + reversed.bytes())?;
         Ok(Box::new(Automata {
-            forward: Dfa::new(Direction::Forward, &alphabet, pattern.first().are_few()),
+            forward: Dfa::new(Direction::Forward, &alphabet, pattern.first.are_few()),
             backward: Dfa::new(Direction::Backward, &alphabet, false),
             alphabet,
             reversed,
@@ -56,9 +56,9 @@ impl<M: Meter> Automata<M> {
         text: &str,
         at: usize,
     ) -> Result<Option<(usize, usize)>, M::Error> {
-        let (sets, alphabet) = (pattern.sets(), &self.alphabet);
-        let view = View { program: pattern.program(), sets, alphabet };
-        let Some(end) = self.forward.forward(meter, view, pattern.first(), text, at)? else {
+        let (sets, alphabet) = (&pattern.syntax.sets, &self.alphabet);
+        let view = View { program: &pattern.program, sets, alphabet };
+        let Some(end) = self.forward.forward(meter, view, &pattern.first, text, at)? else {
             return Ok(None);
         };
         let view = View { program: &self.reversed, sets, alphabet };
@@ -76,7 +76,7 @@ impl<M: Meter> Automata<M> {
         pattern: &Pattern,
         text: &str,
     ) -> Result<bool, M::Error> {
-        let view = View { program: &self.reversed, sets: pattern.sets(), alphabet: &self.alphabet };
+        let view = View { program: &self.reversed, sets: &pattern.syntax.sets, alphabet: &self.alphabet };
         Ok(self.backward.backward(meter, view, text, 0, text.len())? == Some(0))
     }
 }

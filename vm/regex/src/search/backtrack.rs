@@ -8,8 +8,7 @@
 
 use crate::error::SearchError;
 use crate::meter::Meter;
-use crate::pattern::class::Set;
-use crate::pattern::first_bytes::FirstBytes;
+use crate::pattern::Pattern;
 use crate::pattern::look::sides;
 use crate::pattern::program::{Enclosed, Instruction, Program};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
@@ -57,8 +56,7 @@ impl Scratch {
 
 /// The parameters of a search.
 pub(crate) struct Search<'s> {
-    pub(crate) program: &'s Program,
-    pub(crate) sets: &'s [Set],
+    pub(crate) pattern: &'s Pattern,
     pub(crate) text: &'s str,
     /// Where it begins.
     pub(crate) at: usize,
@@ -66,13 +64,11 @@ pub(crate) struct Search<'s> {
     pub(crate) anchored: bool,
     /// The match must end at the end of the text.
     pub(crate) whole: bool,
-    /// Each split is visited once at each position.
-    pub(crate) bounded: bool,
-    pub(crate) first: &'s FirstBytes,
 }
 
 struct Run<'s, M: Meter> {
     search: &'s Search<'s>,
+    program: &'s Program,
     slots: Vec<usize>,
     scratch: &'s mut Scratch,
     charge: M::Memory,
@@ -97,17 +93,19 @@ impl Search<'_> {
         scratch.frames.clear();
         scratch.enclosures.clear();
         scratch.visited.clear();
+        let program = &self.pattern.program;
         let mut run = Run {
             search: self,
-            slots: vec![NOWHERE; self.program.slots],
+            program,
+            slots: vec![NOWHERE; program.slots],
             scratch,
             charge: M::Memory::default(),
             room: FREE_FRAMES,
             // In addition to its steps: the slots must be initialised.
-            steps: self.program.slots as u64 / 8,
+            steps: program.slots as u64 / 8,
             paid: 0,
         };
-        let slots = meter.hold(&mut run.charge, self.program.slots.saturating_sub(64) * size_of::<usize>());
+        let slots = meter.hold(&mut run.charge, program.slots.saturating_sub(64) * size_of::<usize>());
         let found = slots.and_then(|()| run.each_place(meter));
         let rest = run.steps + 1;
         let found = found?;
@@ -125,8 +123,8 @@ impl<M: Meter> Run<'_, M> {
         }
         let bytes = search.text.as_bytes();
         loop {
-            if search.first.is_needed() {
-                let next = search.first.next(bytes, at, at + PAID_AT_ONCE as usize);
+            if search.pattern.first.is_needed() {
+                let next = search.pattern.first.next(bytes, at, at + PAID_AT_ONCE as usize);
                 self.steps += (next - at) as u64;
                 at = next;
                 if self.steps >= PAID_AT_ONCE {
@@ -135,7 +133,7 @@ impl<M: Meter> Run<'_, M> {
                 match bytes.get(at) {
                     None => return Ok(false),
                     // The search may have stopped inside a character.
-                    Some(&byte) if !search.first.has(byte) => continue,
+                    Some(&byte) if !search.pattern.first.has(byte) => continue,
                     Some(_) => {}
                 }
             }
@@ -154,7 +152,7 @@ impl<M: Meter> Run<'_, M> {
         let steps = std::mem::take(&mut self.steps);
         self.paid += steps;
         meter.pay(steps)?;
-        if !self.search.bounded && self.paid > MOST_STEPS {
+        if self.search.pattern.is_backtracking() && self.paid > MOST_STEPS {
             return Err(SearchError::TooManySteps.into());
         }
         Ok(())
@@ -180,7 +178,7 @@ impl<M: Meter> Run<'_, M> {
     /// True on the first visit of a split at a position.
     #[inline]
     fn first_visit(&mut self, number: u16, at: usize) -> bool {
-        let bit = (at - self.search.at) * self.search.program.splits + usize::from(number);
+        let bit = (at - self.search.at) * self.program.splits + usize::from(number);
         let word = bit / 64;
         if word >= self.scratch.visited.len() {
             self.scratch.visited.resize(word + 1, 0);
@@ -192,7 +190,10 @@ impl<M: Meter> Run<'_, M> {
 
     /// The match that begins at a position.
     fn attempt(&mut self, meter: &mut M, start: usize) -> Result<bool, M::Error> {
-        let Search { program, sets, text, whole, bounded, .. } = *self.search;
+        let Search { pattern, text, whole, .. } = *self.search;
+        let (program, sets) = (&pattern.program, &pattern.syntax.sets);
+        // Each split is visited once at each position.
+        let bounded = !pattern.is_backtracking();
         let bytes = text.as_bytes();
         let code = &*program.code;
         let mut pc = usize::from(program.start);
@@ -203,44 +204,28 @@ impl<M: Meter> Run<'_, M> {
             if self.steps >= PAID_AT_ONCE {
                 self.settle(meter)?;
             }
-            let goes_on = match code[pc] {
-                Instruction::Char(expected) => {
-                    if expected.is_ascii() {
-                        let same = bytes.get(at).is_some_and(|&byte| byte == expected as u8);
-                        at += usize::from(same);
-                        same
-                    } else {
-                        let same = text[at..].starts_with(expected);
-                        at += if same { expected.len_utf8() } else { 0 };
-                        same
-                    }
+            // Where the next instruction goes on; `None` backtracks.
+            let passed = match code[pc] {
+                Instruction::Char(expected) if expected.is_ascii() => {
+                    (bytes.get(at) == Some(&(expected as u8))).then_some(at + 1)
                 }
-                Instruction::Set(set) => match character(text, at) {
-                    Some(next) if sets[usize::from(set)].has(next) => {
-                        at += next.len_utf8();
-                        true
-                    }
-                    _ => false,
-                },
-                Instruction::Any => match character(text, at) {
-                    Some(next) => {
-                        at += next.len_utf8();
-                        true
-                    }
-                    None => false,
-                },
+                Instruction::Char(expected) => {
+                    text[at..].starts_with(expected).then_some(at + expected.len_utf8())
+                }
+                Instruction::Set(set) => {
+                    let next = character(text, at).filter(|&next| sets[usize::from(set)].has(next));
+                    next.map(|next| at + next.len_utf8())
+                }
+                Instruction::Any => character(text, at).map(|next| at + next.len_utf8()),
                 Instruction::Look(look) => {
                     let (before, after) = sides(text, at);
-                    look.holds(before, after)
+                    look.holds(before, after).then_some(at)
                 }
-                Instruction::Split { first, second, number } => {
-                    if bounded && !self.first_visit(number, at) {
-                        false
-                    } else {
-                        self.push(meter, Frame::Way { pc: second, at })?;
-                        pc = usize::from(first);
-                        continue;
-                    }
+                Instruction::Split { number, .. } if bounded && !self.first_visit(number, at) => None,
+                Instruction::Split { first, second, .. } => {
+                    self.push(meter, Frame::Way { pc: second, at })?;
+                    pc = usize::from(first);
+                    continue;
                 }
                 Instruction::Jump(target) => {
                     pc = usize::from(target);
@@ -248,31 +233,23 @@ impl<M: Meter> Run<'_, M> {
                 }
                 Instruction::Save(slot) => {
                     self.save(meter, slot, at)?;
-                    true
+                    Some(at)
                 }
-                Instruction::Match if whole && at != text.len() => false,
+                Instruction::Match if whole && at != text.len() => None,
                 Instruction::Match => {
                     self.slots[1] = at;
                     // `\K` inside a look-ahead moves the beginning behind the end.
                     self.slots[0] = self.slots[0].min(at);
                     return Ok(true);
                 }
-                Instruction::Fail => false,
-                Instruction::Again { slot, target } => {
-                    if self.slots[usize::from(slot)] != at {
-                        pc = usize::from(target);
-                        continue;
-                    }
-                    true
+                Instruction::Fail => None,
+                Instruction::Again { slot, target } if self.slots[usize::from(slot)] != at => {
+                    pc = usize::from(target);
+                    continue;
                 }
+                Instruction::Again { .. } => Some(at),
                 Instruction::Backreference { group, ignore_case } => {
-                    match self.after_reference(meter, group, ignore_case, at)? {
-                        Some(end) => {
-                            at = end;
-                            true
-                        }
-                        None => false,
-                    }
+                    self.after_reference(meter, group, ignore_case, at)?
                 }
                 Instruction::Enter { kind, .. } => {
                     let back = match kind {
@@ -284,32 +261,25 @@ impl<M: Meter> Run<'_, M> {
                             (pc, at) = (next, place);
                             continue;
                         }
-                        None => false,
+                        None => None,
                     }
                 }
-                Instruction::Leave => match self.leave(at) {
-                    Some(place) => {
-                        at = place;
-                        true
-                    }
-                    None => false,
-                },
-                Instruction::Continue => at == self.search.at,
+                Instruction::Leave => self.leave(at),
+                Instruction::Continue => (at == self.search.at).then_some(at),
                 Instruction::UnlessGroup { group, target } => {
                     if self.slots[2 * usize::from(group)] == NOWHERE {
                         pc = usize::from(target);
                         continue;
                     }
-                    true
+                    Some(at)
                 }
             };
-            if goes_on {
-                pc += 1;
-                continue;
-            }
-            match self.back(meter)? {
-                Some((next, place)) => (pc, at) = (next, place),
-                None => return Ok(false),
+            match passed {
+                Some(next) => (pc, at) = (pc + 1, next),
+                None => match self.back(meter)? {
+                    Some((next, place)) => (pc, at) = (next, place),
+                    None => return Ok(false),
+                },
             }
         }
     }
@@ -329,7 +299,7 @@ impl<M: Meter> Run<'_, M> {
                 Frame::Enclosure { pc, back, at } => {
                     self.scratch.enclosures.pop();
                     let pc = usize::from(pc);
-                    let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { continue };
+                    let Instruction::Enter { kind, exit } = self.program.code[pc] else { continue };
                     match kind {
                         Enclosed::Ahead { negative: true } | Enclosed::Test => {
                             return Ok(Some((usize::from(exit), at)));
@@ -357,10 +327,10 @@ impl<M: Meter> Run<'_, M> {
         back: u32,
         at: usize,
     ) -> Result<Option<(usize, usize)>, M::Error> {
-        let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { return Ok(None) };
+        let Instruction::Enter { kind, exit } = self.program.code[pc] else { return Ok(None) };
         let mut place = at;
         if let Enclosed::Behind { negative, lengths } = kind {
-            let mut possible = back <= self.search.program.behind[usize::from(lengths)].1;
+            let mut possible = back <= self.program.behind[usize::from(lengths)].1;
             for _ in 0..back {
                 if place == 0 || !possible {
                     possible = false;
@@ -385,7 +355,7 @@ impl<M: Meter> Run<'_, M> {
     fn leave(&mut self, at: usize) -> Option<usize> {
         let index = *self.scratch.enclosures.last()?;
         let Frame::Enclosure { pc, at: entered, .. } = self.scratch.frames[index] else { return None };
-        let Instruction::Enter { kind, .. } = self.search.program.code[usize::from(pc)] else { return None };
+        let Instruction::Enter { kind, .. } = self.program.code[usize::from(pc)] else { return None };
         let negative = match kind {
             Enclosed::Behind { .. } if at != entered => return None,
             Enclosed::Behind { negative, .. } | Enclosed::Ahead { negative } => negative,

@@ -152,6 +152,15 @@ impl<M: Meter> Dfa<M> {
     }
 
     /// The entry for a state and a class.
+    #[inline(always)]
+    fn entry(&mut self, meter: &mut M, view: View<'_>, row: Entry, class: u16) -> Result<Entry, M::Error> {
+        match self.table[row as usize + usize::from(class)] {
+            UNKNOWN => self.step(meter, view, row, class),
+            known => Ok(known),
+        }
+    }
+
+    /// Makes an entry.
     #[cold]
     #[inline(never)]
     fn step(&mut self, meter: &mut M, view: View<'_>, row: Entry, class: u16) -> Result<Entry, M::Error> {
@@ -296,11 +305,8 @@ impl<M: Meter> Dfa<M> {
                         let character = text[at..].chars().next().unwrap_or_default();
                         (view.alphabet.class(character), character.len_utf8())
                     };
-                    let mut entry = self.table[row as usize + usize::from(class)];
+                    let entry = self.entry(meter, view, row, class)?;
                     if entry >= UNKNOWN {
-                        if entry == UNKNOWN {
-                            entry = self.step(meter, view, row, class)?;
-                        }
                         if entry & MATCH != 0 {
                             found = Some(at);
                         }
@@ -328,10 +334,7 @@ impl<M: Meter> Dfa<M> {
         }
         let last = last.filter(|_| at < bytes.len());
         for class in last.into_iter().chain([view.alphabet.end()]) {
-            let mut entry = self.table[row as usize + usize::from(class)];
-            if entry == UNKNOWN {
-                entry = self.step(meter, view, row, class)?;
-            }
+            let entry = self.entry(meter, view, row, class)?;
             if entry & MATCH != 0 {
                 found = Some(at);
             }
@@ -393,10 +396,7 @@ impl<M: Meter> Dfa<M> {
                     (view.alphabet.class(character), character.len_utf8())
                 }
             };
-            let mut entry = self.table[row as usize + usize::from(class)];
-            if entry == UNKNOWN {
-                entry = self.step(meter, view, row, class)?;
-            }
+            let entry = self.entry(meter, view, row, class)?;
             if entry & MATCH != 0 {
                 found = Some(at);
             }

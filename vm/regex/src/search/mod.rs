@@ -168,7 +168,7 @@ impl<M: Meter> Finding<'_, M> {
             check_backtracked(text)?;
             return self.try_all(meter, wanted);
         }
-        if let Some(finder) = pattern.literal() {
+        if let Some(finder) = &pattern.literal {
             return literal(meter, finder, text, at);
         }
         if self.may_backtrack(text.len() - at) {
@@ -202,7 +202,7 @@ impl<M: Meter> Finding<'_, M> {
 
     /// Whether a text of this length is searched by backtracking.
     fn may_backtrack(&self, bytes: usize) -> bool {
-        let work = bytes.saturating_mul(self.regex.pattern.program().code.len());
+        let work = bytes.saturating_mul(self.regex.pattern.program.code.len());
         let (generation, before) = self.regex.backtracked.get();
         let before = if generation == self.searches.generation { before } else { 0 };
         let limit = if before > MOST_BACKTRACKING { self.limits.often } else { self.limits.text };
@@ -232,16 +232,8 @@ impl<M: Meter> Finding<'_, M> {
     }
 
     fn try_all(&mut self, meter: &mut M, wanted: Wanted) -> Result<Option<Spans>, M::Error> {
-        let search = Search {
-            program: self.regex.pattern.program(),
-            sets: self.regex.pattern.sets(),
-            text: self.text,
-            at: wanted.at,
-            anchored: wanted.anchored,
-            whole: wanted.whole,
-            bounded: !self.regex.pattern.is_backtracking(),
-            first: self.regex.pattern.first(),
-        };
+        let Wanted { at, anchored, whole } = wanted;
+        let search = Search { pattern: &self.regex.pattern, text: self.text, at, anchored, whole };
         let scratch = &mut self.searches.scratch;
         let found = search.run(meter, scratch);
         if !scratch.is_small() {
@@ -267,12 +259,12 @@ impl<M: Meter> Finding<'_, M> {
         whole: bool,
     ) -> Result<Spans, M::Error> {
         let nothing_else: Spans = smallvec![Some((start, end))];
-        let program = self.regex.pattern.program();
+        let program = &self.regex.pattern.program;
         if program.code.len().saturating_mul(end - start) <= self.limits.groups {
             let found = self.try_all(meter, Wanted { at: start, anchored: true, whole })?;
             return Ok(found.unwrap_or(nothing_else));
         }
-        let groups = pike::Groups { program, sets: self.regex.pattern.sets(), text: self.text };
+        let groups = pike::Groups { program, sets: &self.regex.pattern.syntax.sets, text: self.text };
         Ok(groups.find(meter, start, whole)?.map_or(nothing_else, |slots| self.spans(&slots)))
     }
 
@@ -292,11 +284,10 @@ fn literal<M: Meter>(
     meter: &mut M,
     finder: &Finder<'_>,
     text: &str,
-    at: usize,
+    mut at: usize,
 ) -> Result<Option<Spans>, M::Error> {
     let bytes = text.as_bytes();
     let length = finder.needle().len();
-    let mut at = at;
     loop {
         let end = bytes.len().min(at + LITERAL_STEP + length);
         let found = finder.find(&bytes[at..end]);

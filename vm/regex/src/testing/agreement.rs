@@ -2,7 +2,7 @@
 
 use super::{Limits, on_small_stack};
 use crate::search::{BacktrackLimits, Finding};
-use crate::{Searches, Spans, after};
+use crate::{Regex, Searches, Spans, after};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
@@ -131,6 +131,20 @@ fn all(text: &str, mut next: impl FnMut(usize) -> Option<Spans>) -> Vec<Spans> {
     found
 }
 
+/// All matches, and the match of the whole text, by one strategy.
+fn found(
+    regex: &Regex<Limits>,
+    limits: &mut Limits,
+    searches: &mut Searches<Limits>,
+    text: &str,
+    way: &BacktrackLimits,
+) -> (Vec<Spans>, Option<Spans>) {
+    let found = all(text, |at| {
+        Finding { regex, searches, text, limits: way }.first(limits, at).expect("within limits")
+    });
+    (found, Finding { regex, searches, text, limits: way }.whole(limits).expect("within limits"))
+}
+
 #[test]
 fn linear_patterns_find_what_the_regex_crate_finds() {
     for_all(1_000, (linear(), text()), |(pattern, text)| {
@@ -152,25 +166,13 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
                     spans.chain(std::iter::repeat(None)).take(ours.pattern().groups() + 1).collect()
                 })
             });
-            for (number, way) in WAYS.into_iter().enumerate() {
-                let found = all(&text, |at| {
-                    Finding { regex: &ours, searches: &mut searches, text: &text, limits: &way }
-                        .first(&mut limits, at)
-                        .expect("within limits")
-                });
-                assert_eq!(found, expected, "search {number} of {pattern:?} in {text:?}");
-            }
             let whole = regex::Regex::new(&format!(r"\A(?:{pattern})\z")).ok();
-            let expected = whole.map(|whole| whole.is_match(&text));
-            for (number, way) in WAYS.into_iter().enumerate() {
-                let found = Finding { regex: &ours, searches: &mut searches, text: &text, limits: &way }
-                    .whole(&mut limits)
-                    .expect("within limits");
-                assert_eq!(
-                    Some(found.is_some()),
-                    expected,
-                    "whole match {number} of {pattern:?} in {text:?}"
-                );
+            let expected_whole = whole.map(|whole| whole.is_match(&text));
+            for (number, way) in WAYS.iter().enumerate() {
+                let (found, whole) = found(&ours, &mut limits, &mut searches, &text, way);
+                assert_eq!(found, expected, "search {number} of {pattern:?} in {text:?}");
+                let whole = Some(whole.is_some());
+                assert_eq!(whole, expected_whole, "whole match {number} of {pattern:?} in {text:?}");
             }
         });
     });
@@ -188,17 +190,7 @@ fn all_searches_agree_on_the_end_of_a_text() {
         on_small_stack(move || {
             let (mut limits, mut searches) = (Limits::ample(), Searches::default());
             let Ok(regex) = limits.compile(&pattern) else { return };
-            let mut results = WAYS.iter().map(|way| {
-                let found = all(&text, |at| {
-                    Finding { regex: &regex, searches: &mut searches, text: &text, limits: way }
-                        .first(&mut limits, at)
-                        .expect("within limits")
-                });
-                let whole = Finding { regex: &regex, searches: &mut searches, text: &text, limits: way }
-                    .whole(&mut limits)
-                    .expect("within limits");
-                (found, whole)
-            });
+            let mut results = WAYS.iter().map(|way| found(&regex, &mut limits, &mut searches, &text, way));
             let expected = results.next().expect("a first way");
             for (number, found) in results.enumerate() {
                 assert_eq!(found, expected, "search {} of {pattern:?} in {text:?}", number + 1);

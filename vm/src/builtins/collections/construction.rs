@@ -96,11 +96,10 @@ fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Nil => append(cx, List::default().into_vector(), source, "into", 2).map(Value::Vector),
         Value::Vector(vector) => append(cx, vector, source, "into", 2).map(Value::Vector),
         Value::Set(set) => add_members(cx, set, source, "into", 2).map(Value::Set),
-        Value::Map(map) => match source {
+        Value::Map(mut map) => match source {
             Value::Map(more) => merge(cx, map, &more).map(Value::Map),
             source => {
                 let items = seq::argument(cx, source, "into", 2)?;
-                let mut map = map;
                 for item in items.iter() {
                     cx.tick(1)?;
                     seq::check_memory(cx)?;
@@ -116,7 +115,7 @@ fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 /// Appends the items of a collection to a vector.
 fn append(
     cx: &mut Context,
-    vector: Rc<VectorNode>,
+    mut vector: Rc<VectorNode>,
     more: Value,
     name: &'static str,
     position: usize,
@@ -125,7 +124,6 @@ fn append(
     if vector.is_empty() || more.is_empty() {
         return Ok(if more.is_empty() { vector } else { more });
     }
-    let mut vector = vector;
     VectorNode::append_all(&mut vector, cx, &more)?;
     Ok(vector)
 }

@@ -36,8 +36,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
     direct("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", |cx, a| column(cx, &a[0], "keys", |entry| entry.key)),
     direct("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", |cx, a| column(cx, &a[0], "vals", |entry| entry.value)),
-    direct("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
-    direct("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
+    direct("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", |_cx, a| half(&a[0], "key", |(key, _)| key)),
+    direct("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", |_cx, a| half(&a[0], "val", |(_, value)| value)),
 ];
 
 /// Faults for values that have no elements.
@@ -63,10 +63,7 @@ fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         // A vector that is not itself a key is a path.
         found = element_at(cx, coll, path)?;
     }
-    Ok(match found {
-        Some(found) => found,
-        None => arguments.get_mut(2).map(take).unwrap_or_default(),
-    })
+    Ok(found.unwrap_or_else(|| arguments.get_mut(2).map(take).unwrap_or_default()))
 }
 
 /// A path of keys; nil is the empty one.
@@ -81,10 +78,8 @@ fn path(value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
 fn get_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let path = path(take(&mut arguments[1]), "get-in")?;
     let root = take(&mut arguments[0]);
-    Ok(match element_at(cx, &root, &path)? {
-        Some(found) => found,
-        None => arguments.get_mut(2).map(take).unwrap_or_default(),
-    })
+    let found = element_at(cx, &root, &path)?;
+    Ok(found.unwrap_or_else(|| arguments.get_mut(2).map(take).unwrap_or_default()))
 }
 
 fn assoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -191,19 +186,13 @@ fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Resu
 fn find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Nil => Ok(Value::Nil),
-        Value::Map(map) => Ok(match map.find_flexible(cx, &arguments[1])? {
-            Some(row) => {
-                let entry = map.entry(row);
-                seq::pair(entry.key.clone(), entry.value.clone())
-            }
-            None => Value::Nil,
-        }),
+        Value::Map(map) => {
+            let row = map.find_flexible(cx, &arguments[1])?;
+            Ok(row.map_or(Value::Nil, |row| seq::entry(map, row)))
+        }
         Value::Vector(vector) => {
             let found = index(&arguments[1]).and_then(|index| vector.get(index));
-            Ok(match found {
-                Some(found) => seq::pair(take(&mut arguments[1]), found),
-                None => Value::Nil,
-            })
+            Ok(found.map_or(Value::Nil, |found| seq::pair(take(&mut arguments[1]), found)))
         }
         other => Err(expected("find", 1, "associative", other)),
     }
@@ -249,16 +238,7 @@ fn column(
     }
 }
 
-fn key(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match seq::halves(&arguments[0]) {
-        Some((key, _)) => Ok(key),
-        None => Err(expected("key", 1, "[key value] pair", &arguments[0])),
-    }
-}
-
-fn val(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match seq::halves(&arguments[0]) {
-        Some((_, value)) => Ok(value),
-        None => Err(expected("val", 1, "[key value] pair", &arguments[0])),
-    }
+/// One half of a `[key value]` pair.
+fn half(pair: &Value, name: &str, choose: fn((Value, Value)) -> Value) -> Result<Value> {
+    seq::halves(pair).map(choose).ok_or_else(|| expected(name, 1, "[key value] pair", pair))
 }

@@ -53,15 +53,11 @@ fn size(cx: &mut Context, coll: &Value, name: &'static str) -> Result<usize> {
 }
 
 fn has_none(coll: &Value, name: &'static str) -> Result<bool> {
-    Ok(match coll {
-        Value::Nil => true,
-        Value::Vector(node) => node.is_empty(),
-        Value::Map(node) => node.is_empty(),
-        Value::Set(node) => node.is_empty(),
-        Value::Str(node) => node.is_empty(),
-        other if other.endless().is_some() => false,
-        other => return Err(expected(name, 1, "seqable", other)),
-    })
+    match coll {
+        Value::Nil => Ok(true),
+        other if other.endless().is_some() => Ok(false),
+        other => other.has_no_items().ok_or_else(|| expected(name, 1, "seqable", other)),
+    }
 }
 
 fn is_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

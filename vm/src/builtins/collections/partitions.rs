@@ -40,10 +40,7 @@ pub(crate) fn positive(value: &Value, name: &'static str, what: &str) -> Result<
         Value::Int(count) => {
             Err(Fault::type_error(format_args!("{name}: {what} must be a positive integer, got {count}")))
         }
-        other => Err(Fault::type_error(format_args!(
-            "{name}: {what} must be a positive integer, got {}",
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!("{name}: {what} must be a positive integer"))),
     }
 }
 
@@ -58,22 +55,35 @@ fn take_nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    parts(cx, "partition", StageKind::Partition, arguments)
+}
+
+fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match arguments {
+        [size] => transducer(cx, "partition-all", StageKind::PartitionAll, Some(size)),
+        _ => parts(cx, "partition-all", StageKind::PartitionAll, arguments),
+    }
+}
+
+/// Parts of `n` items, each starting `step` items after the one before: `(n step? pad? coll)`.
+fn parts(cx: &mut Context, name: &'static str, kind: StageKind, arguments: &mut [Value]) -> Result<Value> {
     let last = arguments.len() - 1;
-    let size = positive(&arguments[0], "partition", "n")?;
-    let step = if last > 1 { positive(&arguments[1], "partition", "step")? } else { size };
+    let size = positive(&arguments[0], name, "n")?;
+    let step = if last > 1 { positive(&arguments[1], name, "step")? } else { size };
     let pad = match last {
-        3 => Some(seq::argument(cx, take(&mut arguments[2]), "partition", 3)?),
+        3 => Some(seq::argument(cx, take(&mut arguments[2]), name, 3)?),
         _ => None,
     };
     if arguments[last].endless().is_some() {
-        return Ok(endless_parts(StageKind::Partition, size, step, take(&mut arguments[last])));
+        let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        return Ok(staged(take(&mut arguments[last]), kind, [number(size), number(step)]));
     }
-    let vector = seq::argument(cx, take(&mut arguments[last]), "partition", last + 1)?;
+    let vector = seq::argument(cx, take(&mut arguments[last]), name, last + 1)?;
     let mut parts = List::default();
     let mut start = 0;
     while start < vector.len() {
         let end = start.saturating_add(size);
-        if end <= vector.len() {
+        if end <= vector.len() || kind == StageKind::PartitionAll {
             push_part(cx, &mut parts, VectorNode::slice(&vector, start, end))?;
         } else {
             // Only the first part that is too short is padded; nothing follows it.
@@ -87,32 +97,6 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             }
             break;
         }
-        start = start.saturating_add(step);
-    }
-    Ok(parts.into_value())
-}
-
-/// Parts of an endless sequence with `size` items, each starting `step` items after the one before.
-fn endless_parts(kind: StageKind, size: usize, step: usize, sequence: Value) -> Value {
-    let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
-    staged(sequence, kind, [number(size), number(step)])
-}
-
-fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    if let [size] = arguments {
-        return transducer(cx, "partition-all", StageKind::PartitionAll, Some(size));
-    }
-    let last = arguments.len() - 1;
-    let size = positive(&arguments[0], "partition-all", "n")?;
-    let step = if last > 1 { positive(&arguments[1], "partition-all", "step")? } else { size };
-    if arguments[last].endless().is_some() {
-        return Ok(endless_parts(StageKind::PartitionAll, size, step, take(&mut arguments[last])));
-    }
-    let vector = seq::argument(cx, take(&mut arguments[last]), "partition-all", last + 1)?;
-    let mut parts = List::default();
-    let mut start = 0;
-    while start < vector.len() {
-        push_part(cx, &mut parts, VectorNode::slice(&vector, start, start.saturating_add(size)))?;
         start = start.saturating_add(step);
     }
     Ok(parts.into_value())
@@ -133,13 +117,12 @@ fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut kept = List::default();
     for item in vector.iter() {
         cx.tick(1)?;
-        let repeated = match kept.last() {
-            Some(before) => same_key(cx, before, &item)?,
-            None => false,
-        };
-        if !repeated {
-            kept.push(cx, item)?;
+        if let Some(before) = kept.last()
+            && same_key(cx, before, &item)?
+        {
+            continue;
         }
+        kept.push(cx, item)?;
     }
     Ok(kept.into_value())
 }

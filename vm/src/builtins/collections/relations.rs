@@ -142,16 +142,13 @@ fn index(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// Adds a row to the set at a key.
-fn add_to_group(cx: &mut Context, groups: Rc<MapNode>, key: Value, row: Value) -> Result<Rc<MapNode>> {
+fn add_to_group(cx: &mut Context, mut groups: Rc<MapNode>, key: Value, row: Value) -> Result<Rc<MapNode>> {
     cx.tick(1)?;
     seq::check_memory(cx)?;
-    let mut groups = groups;
-    let group = match groups.find(cx, &key)? {
-        Some(at) => match MapNode::take_at(&mut groups, at) {
-            Some(Value::Set(group)) => group,
-            _ => SetNode::empty(),
-        },
-        None => SetNode::empty(),
+    let row_of_group = groups.find(cx, &key)?;
+    let group = match row_of_group.and_then(|at| MapNode::take_at(&mut groups, at)) {
+        Some(Value::Set(group)) => group,
+        _ => SetNode::empty(),
     };
     let group = SetNode::insert(group, cx, row)?;
     MapNode::insert(groups, cx, key, Value::Set(group))

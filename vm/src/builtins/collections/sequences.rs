@@ -61,8 +61,8 @@ fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Res
         Value::Nil => Ok(None),
         Value::Str(node) => grapheme(cx, node, index),
         Value::Map(map) => {
-            let row = map.order(cx)?.get(index).map(|&row| map.entry(row as usize));
-            Ok(row.map(|entry| seq::pair(entry.key.clone(), entry.value.clone())))
+            let row = map.order(cx)?.get(index).copied();
+            Ok(row.map(|row| seq::entry(map, row as usize)))
         }
         Value::Set(set) => {
             let row = set.order(cx)?.get(index).copied();
@@ -102,10 +102,8 @@ pub(crate) fn nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let index = count_argument(&arguments[1], "nth", 2)?;
     // A negative index is out of range, but the collection is checked all the same.
     let index = usize::try_from(index).unwrap_or(usize::MAX);
-    match item(cx, &arguments[0], index, "nth")? {
-        Some(item) => Ok(item),
-        None => Ok(arguments.get_mut(2).map(take).unwrap_or_default()),
-    }
+    let item = item(cx, &arguments[0], index, "nth")?;
+    Ok(item.unwrap_or_else(|| arguments.get_mut(2).map(take).unwrap_or_default()))
 }
 
 /// The sequence without its first item; in place if it is not shared.
@@ -196,23 +194,24 @@ fn drop_last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn nthrest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = count_argument(&arguments[1], "nthrest", 2)?;
-    if arguments[0].endless().is_some() {
-        return Ok(crate::builtins::functions::endless::drop_first(count, take(&mut arguments[0])));
-    }
-    let count = length(count);
-    let vector = seq::argument(cx, take(&mut arguments[0]), "nthrest", 1)?;
-    Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
+    behind(cx, "nthrest", arguments)
 }
 
 fn nthnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = count_argument(&arguments[1], "nthnext", 2)?;
+    match behind(cx, "nthnext", arguments)? {
+        Value::Vector(vector) => Ok(or_nil(vector)),
+        endless => Ok(endless),
+    }
+}
+
+/// Everything but the first items of `(coll n)`.
+fn behind(cx: &mut Context, name: &'static str, arguments: &mut [Value]) -> Result<Value> {
+    let count = count_argument(&arguments[1], name, 2)?;
     if arguments[0].endless().is_some() {
         return Ok(crate::builtins::functions::endless::drop_first(count, take(&mut arguments[0])));
     }
-    let count = length(count);
-    let vector = seq::argument(cx, take(&mut arguments[0]), "nthnext", 1)?;
-    Ok(or_nil(VectorNode::slice(&vector, count, usize::MAX)))
+    let vector = seq::argument(cx, take(&mut arguments[0]), name, 1)?;
+    Ok(Value::Vector(VectorNode::slice(&vector, length(count), usize::MAX)))
 }
 
 fn split_at(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -249,10 +248,9 @@ fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(node) if node.is_empty() => Ok(Value::Nil),
-        Value::Vector(node) => {
+        Value::Vector(mut node) => {
             let in_place = Rc::strong_count(&node) == 1 && node.as_slice().is_some();
             Ok(Value::Vector(if in_place {
-                let mut node = node;
                 drop(VectorNode::exclusive(&mut node, cx, 0)?.pop());
                 node
             } else {
@@ -264,8 +262,7 @@ fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
-    let mut vector = vector;
+    let mut vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
     let items = VectorNode::exclusive(&mut vector, cx, 0)?;
     let len = items.len();
     for at in 0..len / 2 {

@@ -3,7 +3,7 @@
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;
-use crate::collection::lookup::{grapheme, index, position};
+use crate::collection::lookup::{element, index, position};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -48,21 +48,23 @@ fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Set(set) => set.find(cx, key)?.is_some(),
         // By value, not by index as in Clojure.
         Value::Vector(vector) => position(cx, vector, key)?.is_some(),
-        Value::Str(node) => match index(key) {
-            Some(index) => grapheme(cx, node, index)?.is_some(),
-            None => false,
-        },
+        Value::Str(_) => element(cx, coll, key)?.is_some(),
         other => return Err(expected("contains?", 1, "collection", other)),
     };
     Ok(Value::Bool(found))
 }
 
+/// The set that is the first argument; `None` for nil.
+fn first_set(arguments: &mut [Value], name: &str) -> Result<Option<Rc<SetNode>>> {
+    match take(&mut arguments[0]) {
+        Value::Nil => Ok(None),
+        Value::Set(set) => Ok(Some(set)),
+        other => Err(expected(name, 1, "set", &other)),
+    }
+}
+
 fn disj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut set = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("disj", 1, "set", &other)),
-    };
+    let Some(mut set) = first_set(arguments, "disj")? else { return Ok(Value::Nil) };
     for item in &arguments[1..] {
         cx.tick(1)?;
         set = SetNode::remove(set, cx, item)?;
@@ -82,11 +84,7 @@ fn union(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut common = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("intersection", 1, "set", &other)),
-    };
+    let Some(mut common) = first_set(arguments, "intersection")? else { return Ok(Value::Nil) };
     for (at, other) in arguments.iter().enumerate().skip(1) {
         if other.is_nil() {
             return Ok(Value::Nil);
@@ -111,11 +109,7 @@ fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut left = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::Nil),
-        Value::Set(set) => set,
-        other => return Err(expected("difference", 1, "set", &other)),
-    };
+    let Some(mut left) = first_set(arguments, "difference")? else { return Ok(Value::Nil) };
     for (at, removed) in arguments.iter_mut().enumerate().skip(1) {
         if let Value::Set(removed) = removed {
             for member in removed.members() {

@@ -52,10 +52,9 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
             }
             _ => Order::By(comparator),
         }),
-        other => Err(Fault::type_error(format_args!(
-            "{name}: the comparator must be a function, :asc or :desc, got {}",
-            other.type_word()
-        ))),
+        other => {
+            Err(other.mistyped(format_args!("{name}: the comparator must be a function, :asc or :desc")))
+        }
     }
 }
 

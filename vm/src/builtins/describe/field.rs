@@ -63,14 +63,7 @@ impl Field {
             self.present += 1;
         }
         *self.types.entry(type_name(value)).or_default() += 1;
-        let empty = match value {
-            Value::Str(text) => Some(text.is_empty()),
-            Value::Vector(vector) => Some(vector.is_empty()),
-            Value::Map(map) => Some(map.is_empty()),
-            Value::Set(set) => Some(set.is_empty()),
-            _ => None,
-        };
-        if let Some(empty) = empty {
+        if let Some(empty) = value.has_no_items() {
             self.countable = true;
             self.non_empty += i64::from(!empty);
         }
@@ -110,17 +103,7 @@ impl Field {
     }
 
     fn add_distinct(&mut self, cx: &mut Context, value: &Value) -> Result<()> {
-        let scalar = matches!(
-            value,
-            Value::Nil
-                | Value::Bool(_)
-                | Value::Int(_)
-                | Value::BigInt(_)
-                | Value::Float(_)
-                | Value::Keyword(_)
-                | Value::Str(_)
-        );
-        if !scalar || self.distinct_capped {
+        if self.distinct_capped || !(is_scalar(value) || matches!(value, Value::Str(_))) {
             return Ok(());
         }
         let seen = self.distinct.take().unwrap_or_else(SetNode::empty);
@@ -160,7 +143,7 @@ impl Field {
 /// The fields of one map, or of all maps of a collection, by key.
 #[derive(Default)]
 pub(super) struct Fields {
-    pub(super) key_types: Types,
+    key_types: Types,
     /// The number of each key in `fields`.
     numbers: Option<Rc<MapNode>>,
     fields: List<(Value, Field)>,
@@ -181,24 +164,17 @@ impl Fields {
         }
         for &row in map.order(cx)?.iter().take(MOST_KEYS) {
             let entry = map.entry(row as usize);
-            let numbers = self.numbers.take().unwrap_or_else(MapNode::empty);
+            let numbers = self.numbers.get_or_insert_with(MapNode::empty);
             let number = match numbers.find(cx, entry.key)?.map(|row| numbers.value(row)) {
-                Some(Value::Int(number)) => Some(*number as usize),
-                _ => None,
-            };
-            let number = match number {
-                Some(number) => {
-                    self.numbers = Some(numbers);
-                    number
-                }
-                None if self.fields.len() < MOST_KEYS => {
+                Some(Value::Int(number)) => *number as usize,
+                _ if self.fields.len() < MOST_KEYS => {
                     let number = Value::Int(self.fields.len() as i64);
+                    let numbers = self.numbers.take().unwrap_or_else(MapNode::empty);
                     self.numbers = Some(MapNode::insert(numbers, cx, entry.key.clone(), number)?);
                     self.fields.push(cx, (entry.key.clone(), Field::default()))?;
                     self.fields.len() - 1
                 }
-                None => {
-                    self.numbers = Some(numbers);
+                _ => {
                     caps.insert("max_keys");
                     continue;
                 }
@@ -211,8 +187,10 @@ impl Fields {
         Ok(())
     }
 
-    /// A map from the text of each key to the summary of its field.
-    pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>) -> Result<Value> {
+    /// Adds the types of the keys, and a map from the text of each key to the summary of its field.
+    pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>, to: &mut Summary) -> Result<()> {
+        let key_types = histogram(cx, &self.key_types)?;
+        to.push(cx, ("key_types", key_types))?;
         let keys = cx.collect(self.fields.iter().map(|(key, _)| key.clone()))?;
         let names = key_names(cx, &keys)?;
         let mut entries = List::with_capacity(cx, names.len())?;
@@ -221,7 +199,8 @@ impl Fields {
             let summary = keyword_map(cx, summary)?;
             entries.push(cx, (name, summary))?;
         }
-        text_map(cx, entries)
+        let keys = text_map(cx, entries)?;
+        to.push(cx, ("keys", keys))
     }
 }
 
@@ -267,6 +246,14 @@ pub(super) fn key_names(cx: &mut Context, keys: &[Value]) -> Result<List<Name>> 
     Ok(names)
 }
 
+/// True for values of bounded size that mean what they show; texts are of any size.
+fn is_scalar(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::BigInt(_) | Value::Float(_) | Value::Keyword(_)
+    )
+}
+
 /// A value as an example: scalars unchanged, collections as text, both of bounded length.
 pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
     match value {
@@ -287,12 +274,7 @@ pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
             shown.push(cx, " chars)")?;
             Ok(shown.into_value())
         }
-        Value::Nil
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::BigInt(_)
-        | Value::Float(_)
-        | Value::Keyword(_) => Ok(value.clone()),
+        scalar if is_scalar(scalar) => Ok(scalar.clone()),
         other => {
             let mut printed = Text::limited(EXAMPLE_CHARS);
             write_readable(cx, &mut printed, other)?;

@@ -66,10 +66,7 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             summary.push(cx, ("count", Value::Int(map.len() as i64)))?;
             let mut fields = Fields::default();
             fields.add_entries(cx, map, 0, options, &mut caps)?;
-            let key_types = histogram(cx, &fields.key_types)?;
-            summary.push(cx, ("key_types", key_types))?;
-            let keys = fields.finish(cx, None)?;
-            summary.push(cx, ("keys", keys))?;
+            fields.finish(cx, None, &mut summary)?;
         }
         Value::Vector(_) | Value::Set(_) => {
             let items = seq::to_vector(cx, value.clone(), "describe")?;
@@ -93,10 +90,7 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             let item_types = histogram(cx, &types)?;
             summary.push(cx, ("item_types", item_types))?;
             if maps > 0 {
-                let key_types = histogram(cx, &fields.key_types)?;
-                summary.push(cx, ("key_types", key_types))?;
-                let keys = fields.finish(cx, Some(scanned))?;
-                summary.push(cx, ("keys", keys))?;
+                fields.finish(cx, Some(scanned), &mut summary)?;
             }
         }
         scalar => {

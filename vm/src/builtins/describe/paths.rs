@@ -133,17 +133,13 @@ impl Paths<'_> {
         }
         // The lookup compares texts: as many as the logarithm of the number of paths.
         cx.tick(path.len() as u64)?;
-        if !self.fields.contains_key(path) {
-            if self.fields.len() >= MOST_PATHS {
-                self.caps.insert("max_paths");
-                return Ok(false);
-            }
-            self.fields.insert(path.clone(), Field::default());
+        if self.fields.len() >= MOST_PATHS && !self.fields.contains_key(path) {
+            self.caps.insert("max_paths");
+            return Ok(false);
         }
         self.values += 1;
-        if let Some(field) = self.fields.get_mut(path) {
-            field.add(cx, value, owner, self.options.examples)?;
-        }
+        let field = self.fields.entry(path.clone()).or_default();
+        field.add(cx, value, owner, self.options.examples)?;
         Ok(true)
     }
 }

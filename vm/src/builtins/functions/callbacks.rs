@@ -39,7 +39,7 @@ macro_rules! each {
 pub(crate) const TABLE: &[Builtin] = &[
     callback("map", Category::Core, "1+", "(map f coll …)", "The results of f for every item; several collections give f an item each.", |cx, a| map(cx, Known::Map, a)).known(Known::Map),
     callback("mapv", Category::Core, "2+", "(mapv f coll …)", "The results of f for every item.", |cx, a| map(cx, Known::Mapv, a)).known(Known::Mapv),
-    callback("mapcat", Category::Core, "1+", "(mapcat f coll …)", "The results of f, which are collections, joined.", mapcat).known(Known::Mapcat),
+    callback("mapcat", Category::Core, "1+", "(mapcat f coll …)", "The results of f, which are collections, joined.", |cx, a| map(cx, Known::Mapcat, a)).known(Known::Mapcat),
     callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| reduce(cx, "reduce", false, a)),
     callback("reductions", Category::Core, "2-3", "(reductions f init? coll)", "What reduce has after every item, first to last.", |cx, a| reduce(cx, "reductions", true, a)),
     callback("reduce-kv", Category::Core, "3", "(reduce-kv f init map)", "Folds keys and values with f.", reduce_kv),
@@ -115,12 +115,13 @@ pub(crate) fn function_of(cx: &mut Context, name: &str, kind: Kind, function: Va
     }
 }
 
-fn is_callable(value: &Value) -> bool {
+/// True for values that may stand in place of a callback, except paths.
+pub(crate) fn is_callable(value: &Value) -> bool {
     value.is_function() || matches!(value, Value::Keyword(_) | Value::Set(_) | Value::Map(_))
 }
 
 fn not_a_function(name: &str, wanted: &str, got: &Value) -> Box<Fault> {
-    Fault::type_error(format_args!("{name}: arg 1 expected {wanted}, got {}", got.type_word()))
+    got.mistyped(format_args!("{name}: arg 1 expected {wanted}"))
 }
 
 /// Checks the collection; a function in its place means swapped arguments.
@@ -162,29 +163,19 @@ fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
     Ok(inputs)
 }
 
+/// `map`, `mapv`, and `mapcat`, which joins the results.
 fn map(cx: &mut Context, which: Known, arguments: Arguments<'_>) -> Result<Step> {
-    let name = which.name();
+    let (name, joins) = (which.name(), which == Known::Mapcat);
     if arguments.len() <= 2 {
-        return each(cx, name, Kind::Map, which == Known::Map, arguments);
+        let kind = if joins { Kind::Mapcat } else { Kind::Map };
+        return each(cx, name, kind, which != Known::Mapv, arguments);
     }
     if let Some(step) = bounded(cx, which, arguments, 1)? {
         return Ok(step);
     }
     let function = callable(cx, name, take(&mut arguments[0]))?;
     let inputs = inputs(cx, name, &mut arguments[1..])?;
-    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, false))))
-}
-
-fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
-    if arguments.len() <= 2 {
-        return each(cx, "mapcat", Kind::Mapcat, true, arguments);
-    }
-    if let Some(step) = bounded(cx, Known::Mapcat, arguments, 1)? {
-        return Ok(step);
-    }
-    let function = callable(cx, "mapcat", take(&mut arguments[0]))?;
-    let inputs = inputs(cx, "mapcat", &mut arguments[1..])?;
-    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
+    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, joins))))
 }
 
 /// `reduce`, and `reductions`, which collects every intermediate accumulator.
@@ -215,12 +206,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = match take(&mut arguments[2]) {
         Value::Vector(vector) => indexed(cx, &vector)?,
         value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "reduce-kv: arg 3 expected map, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped("reduce-kv: arg 3 expected map")),
     };
     let function = folding("reduce-kv", take(&mut arguments[0]))?;
     let init = take(&mut arguments[1]);
@@ -257,12 +243,7 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                     order.iter().map(entry).flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
                 entries.extend(cx, pairs)?;
             }
-            other => {
-                return Err(Fault::type_error(format_args!(
-                    "merge-with: expected map, got {}",
-                    other.type_word()
-                )));
-            }
+            other => return Err(other.mistyped("merge-with: expected map")),
         }
     }
     Ok(match merged {
@@ -295,12 +276,7 @@ fn update_entries(
             return each(cx, name, Kind::Map, true, arguments);
         }
         Value::Vector(vector) => indexed(cx, &vector)?,
-        other => {
-            return Err(Fault::type_error(format_args!(
-                "{name}: arg 1 expected map, got {}",
-                other.type_word()
-            )));
-        }
+        other => return Err(other.mistyped(format_args!("{name}: arg 1 expected map"))),
     };
     let function = callable(cx, name, take(&mut arguments[1]))?;
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, pairs)?)))
@@ -333,7 +309,7 @@ fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     }
     let function = callable(cx, "pmap", take(&mut arguments[0]))?;
     let inputs = inputs(cx, "pmap", &mut arguments[1..])?;
-    Ok(Step::Enter(Native::Parallel(Parallel::map(function, inputs))))
+    Ok(Step::Enter(Native::Parallel(Parallel::new(Some(function), inputs))))
 }
 
 fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
@@ -347,14 +323,11 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                 )));
             }
         } else if !argument.is_function() {
-            return Err(Fault::type_error(format_args!(
-                "pcalls requires zero-arity thunks, got {}",
-                argument.type_word()
-            )));
+            return Err(argument.mistyped("pcalls requires zero-arity thunks"));
         }
     }
     let functions = List::taken(cx, arguments)?.into_vector();
-    Ok(Step::Enter(Native::Parallel(Parallel::calls(List::from_array([functions])))))
+    Ok(Step::Enter(Native::Parallel(Parallel::new(None, List::from_array([functions])))))
 }
 
 /// Follows a path of keys, which a vector or a string as key function means.

@@ -4,7 +4,7 @@ use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::{Context, Memos};
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::memory::List;
 use crate::native::Step;
 use crate::value::Value;
@@ -58,10 +58,7 @@ fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     if matches!(tail, Value::Int(_) | Value::Float(_) | Value::BigInt(_) | Value::Bool(_) | Value::Keyword(_))
         || tail.is_function()
     {
-        return Err(Fault::type_error(format_args!(
-            "apply expects collection as last argument, got {}",
-            tail.type_word()
-        )));
+        return Err(tail.mistyped("apply expects collection as last argument"));
     }
     let tail = crate::collection::seq::to_vector(cx, tail, "apply")?;
     let all = cx.arguments(arguments[1..last].iter_mut().map(take).chain(tail.iter()))?;

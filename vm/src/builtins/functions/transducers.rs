@@ -119,9 +119,8 @@ fn cat(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 ///
 /// # Errors
 /// Fuel.
-pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Arguments) -> Result<Step> {
+pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, mut arguments: Arguments) -> Result<Step> {
     let [transducer, function] = reducer.parts() else { return Ok(Step::Return(Value::Nil)) };
-    let mut arguments = arguments;
     let (Some(item), Some(accumulator)) = (arguments.pop(), arguments.pop()) else {
         return Ok(Step::Return(Value::Nil));
     };
@@ -145,8 +144,7 @@ fn check(name: &'static str, position: usize, value: &Value) -> Result<()> {
 ///
 /// # Errors
 /// Fuel: a `partial` of a `partial` may be any number deep.
-fn accepts(cx: &mut Context, function: &Value, count: usize) -> Result<bool> {
-    let (mut function, mut count) = (function, count);
+fn accepts(cx: &mut Context, mut function: &Value, mut count: usize) -> Result<bool> {
     loop {
         return Ok(match function {
             Value::Closure(closure) => cx.arities(closure).any(|proto| proto.accepts(count)),
@@ -204,16 +202,12 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
         return Err(unbounded("transduce"));
     }
     let finish = if completes { Finish::Complete } else { Finish::Plain };
-    match init {
-        Some(accumulator) => {
-            pipeline(cx, "transduce", source, stages, Sink::Fold { function, accumulator, finish })
-        }
-        None => {
-            // The machine starts without an accumulator and calls the function for one.
-            let sink = Sink::Start { function, finish };
-            pipeline(cx, "transduce", source, stages, sink)
-        }
-    }
+    let sink = match init {
+        Some(accumulator) => Sink::Fold { function, accumulator, finish },
+        // The machine starts without an accumulator and calls the function for one.
+        None => Sink::Start { function, finish },
+    };
+    pipeline(cx, "transduce", source, stages, sink)
 }
 
 /// `(into to xform from)`.

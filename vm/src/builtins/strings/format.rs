@@ -128,7 +128,7 @@ fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifie
         's' | 'S' if value.is_nil() => text.push(cx, "null")?,
         's' | 'S' => write_display(cx, &mut text, value)?,
         'b' | 'B' => text.push(cx, if value.is_truthy() { "true" } else { "false" })?,
-        'c' => character(cx, &mut text, value)?,
+        'c' => character(cx, &mut text, value, specifier)?,
         'd' => {
             integer_digits(cx, &mut text, value)?;
             return numeric(cx, out, text.as_str(), specifier);
@@ -302,15 +302,13 @@ fn radix(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier)
     out.push(cx, digits.as_str())
 }
 
-fn character(cx: &mut Context, out: &mut Text, value: &Value) -> Result<()> {
+fn character(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
     match value {
         Value::Str(node) if node.is_character() => out.push(cx, node.preview()),
         Value::Int(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
             Some(character) => out.push_char(cx, character),
             None => Err(Fault::runtime(format_args!("format: {code} is no character"))),
         },
-        other => {
-            Err(Fault::runtime(format_args!("format: %c expects a character, got {}", other.type_word())))
-        }
+        other => Err(wrong(specifier, "a character", other)),
     }
 }

@@ -88,11 +88,7 @@ fn index(arguments: &[Value], position: usize, which: &str, length: usize) -> Re
                 ".substring: {which} index {value} out of range for string of length {length}"
             ))
         }),
-        other => Err(Fault::type_error(format_args!(
-            ".substring: arg {} expected integer, got {}",
-            position + 1,
-            other.type_word()
-        ))),
+        other => Err(other.mistyped(format_args!(".substring: arg {} expected integer", position + 1))),
     }
 }
 
@@ -159,17 +155,13 @@ fn char_at(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Int(index) => usize::try_from(*index).ok(),
         other => return Err(arith::invalid_types(".charAt", &[&arguments[0], other])),
     };
-    let found = match index {
-        Some(index) => grapheme(cx, node, index)?,
-        None => None,
-    };
-    match found {
-        Some(found) => Ok(found),
-        None => {
-            let length = cx.graphemes(node)?;
-            Err(Fault::type_error(format_args!(".charAt: the index is outside a string of length {length}")))
-        }
+    if let Some(index) = index
+        && let Some(found) = grapheme(cx, node, index)?
+    {
+        return Ok(found);
     }
+    let length = cx.graphemes(node)?;
+    Err(Fault::type_error(format_args!(".charAt: the index is outside a string of length {length}")))
 }
 
 fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -180,13 +172,8 @@ fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn is_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Bool(match &arguments[0] {
-        Value::Str(node) => node.is_empty(),
-        Value::Vector(node) => node.is_empty(),
-        Value::Map(node) => node.is_empty(),
-        Value::Set(node) => node.is_empty(),
-        other => return Err(arith::invalid_types(".isEmpty", &[other])),
-    }))
+    let is_empty = arguments[0].has_no_items();
+    is_empty.map(Value::Bool).ok_or_else(|| arith::invalid_types(".isEmpty", &[&arguments[0]]))
 }
 
 fn is_blank(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

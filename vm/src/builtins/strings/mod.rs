@@ -6,7 +6,6 @@ mod format;
 pub(crate) mod interop;
 mod output;
 mod parts;
-mod printing;
 mod replace;
 mod search;
 
@@ -27,8 +26,8 @@ const STRING: Category = Category::String;
 pub(crate) const TABLE: &[Builtin] = &[
     direct("str", STRING, "0+", "(str x …)", "The texts of the arguments joined; nil is empty.", output::str),
     direct("pr-str", STRING, "0+", "(pr-str x …)", "The arguments as program text, separated by spaces.", output::pr_str),
-    direct("println", CORE, "0+", "(println x …)", "Prints a line; returns nil.", printing::println).effect(),
-    direct("prn", CORE, "0+", "(prn x …)", "Prints a line of the arguments as program text; returns nil.", printing::prn).effect(),
+    direct("println", CORE, "0+", "(println x …)", "Prints a line; returns nil.", output::println).effect(),
+    direct("prn", CORE, "0+", "(prn x …)", "Prints a line of the arguments as program text; returns nil.", output::prn).effect(),
     direct("join", STRING, "1-2", "(join coll), (join separator coll)", "The texts of the items, with the separator between them.", output::join),
     direct("format", STRING, "0+", "(format template x …)", "Fills in %s %d %f %.2f %5d %-8s %05d %,d %e %x %o %b %c %n %%.", format::format),
     direct("subs", STRING, "2-3", "(subs s start end?)", "The part of a string; indexes beyond the ends are clamped.", search::subs),

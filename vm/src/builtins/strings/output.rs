@@ -1,9 +1,9 @@
-//! Builtins that turn values into text: `str`, `pr-str`, `join`.
+//! Builtins that turn values into text: `str`, `pr-str`, `join`; and those that print it: `println`, `prn`.
 
 use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::print::{write_display, write_readable};
+use crate::print::{println_text, write_display, write_readable};
 use crate::value::Value;
 use crate::value::build::{Text, append, append_node};
 use std::mem::take;
@@ -75,6 +75,19 @@ pub(in crate::builtins) fn pr_str(cx: &mut Context, arguments: &mut [Value]) -> 
         write_readable(cx, &mut buffer, argument)?;
     }
     Ok(buffer.into_value())
+}
+
+/// Adds a line to the program's output.
+pub(in crate::builtins) fn println(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let line = println_text(cx, arguments)?;
+    cx.prints.push(&line);
+    Ok(Value::Nil)
+}
+
+/// Adds a line of the arguments as `pr-str` writes them.
+pub(in crate::builtins) fn prn(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let line = pr_str(cx, arguments)?;
+    println(cx, &mut [line])
 }
 
 /// `(join coll)`, `(join separator coll)`.

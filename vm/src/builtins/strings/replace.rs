@@ -185,7 +185,7 @@ fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
         (Some('\\'), Some(next)) => plain(1 + next.len_utf8(), 1),
         (Some('$'), Some('{')) => {
             let (name, rest) = with[2..].split_once('}').unwrap_or((&with[2..], ""));
-            match regex.group_number(name) {
+            match regex.compiled().group_number(name) {
                 Some(group) => Ok((Piece::Group(group), rest)),
                 None => Err(Fault::runtime(format_args!("the regex has no group named {name:?}"))),
             }
@@ -194,13 +194,13 @@ fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
             let (mut group, mut end) = (0, 1);
             while let Some(digit) = with[end..].chars().next().and_then(|digit| digit.to_digit(10)) {
                 let longer = group * 10 + digit as usize;
-                if end > 1 && longer > regex.groups() {
+                if end > 1 && longer > regex.compiled().groups() {
                     break;
                 }
                 group = longer;
                 end += 1;
             }
-            if group > regex.groups() {
+            if group > regex.compiled().groups() {
                 return Err(Fault::runtime(format_args!("the regex has no group {group}"))
                     .hint("Write \\\\$ for a plain dollar sign in a replacement."));
             }

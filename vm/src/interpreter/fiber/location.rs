@@ -11,13 +11,9 @@ use crate::interpreter::hints;
 impl Fiber {
     /// The current call of the topmost function of the program.
     pub(crate) fn location(&self, functions: &[Function]) -> Option<(UnitId, Span)> {
-        self.frames.iter().rev().find_map(|frame| match *frame {
-            Frame::Code { function, pc, .. } => {
-                let function = functions.get(function.index())?;
-                let span = function.compiled()?.spans.get((pc as usize).saturating_sub(1))?;
-                Some((function.unit.code.unit(), *span))
-            }
-            Frame::Native { .. } | Frame::Chain { .. } | Frame::Floor => None,
+        (0..self.frames.len()).rev().find_map(|frame| {
+            let (unit, proto, at) = self.instruction(functions, frame)?;
+            Some((unit, *proto.spans.get(at)?))
         })
     }
 

@@ -3,7 +3,7 @@
 
 use super::exact::{self, Keyed};
 use super::regions::{Regions, may_call};
-use super::state::{Calls, Each};
+use super::state::Calls;
 use super::{Machine, Tracking};
 use crate::builtins::Implementation;
 use crate::bytecode::BuiltinId;
@@ -214,9 +214,8 @@ impl Tracking {
         Shadow::of_keys(Sources::NONE, known, rest)
     }
 
-    fn entries(&mut self, at: At<'_>, map: Shadow, items: Args) -> Shadow {
+    fn entries(&mut self, at: At<'_>, mut map: Shadow, items: Args) -> Shadow {
         let registers: Vec<u8> = registers(items).collect();
-        let mut map = map;
         for pair in registers.chunks_exact(2) {
             let keyed = exact::keyed(at.cx, at.value(pair[0]), self.read(at, pair[0]).deep());
             map = exact::with_entry(at.cx, None, &map, keyed, None, self.read(at, pair[1]));
@@ -301,24 +300,13 @@ impl Tracking {
             self.track.set(at.base + usize::from(dst), result);
             return;
         }
-        let mut calls = Calls {
-            dst: Some(at.base + usize::from(dst)),
-            may_call: true,
-            is_host: matches!(info.implementation, Implementation::Host(_)),
-            ..Calls::default()
+        let is_host = matches!(info.implementation, Implementation::Host(_));
+        let calls = match exact::each(info, &arguments, &values) {
+            _ if is_host => Calls { machine: control, is_host, ..Calls::default() },
+            Some(each) => Calls { machine: control.union(each.machine), ..each },
+            None => Calls { machine: deep, ..Calls::default() },
         };
-        calls.machine = match (calls.is_host, exact::each(info, &arguments, &values)) {
-            (true, _) => control,
-            (false, Some(each)) => {
-                (calls.each, calls.items, calls.any_item) = (each.kind, each.items, Some(each.item));
-                calls.function = arguments.first().cloned();
-                control.union(each.own)
-            }
-            (false, None) => deep,
-        };
-        debug_assert!(calls.each == Each::Any || calls.any_item.is_some());
-        calls.arguments = arguments;
-        self.begin(calls);
+        self.begin(Calls { dst: Some(at.base + usize::from(dst)), may_call: true, arguments, ..calls });
     }
 
     fn begin(&mut self, calls: Calls) {

@@ -1,7 +1,7 @@
 //! Finds exactly which servers' data (sources) a result depends on, for builtins such as `get` and `assoc` that use
 //! only a part of their arguments. The results of all other builtins depend on everything that they got.
 
-use super::state::Each;
+use super::state::{Calls, Each};
 use crate::builtins::{Builtin, Category};
 use crate::context::Context;
 use crate::sources::{MOST_PARTS, Shadow, Sources, key_name};
@@ -99,18 +99,15 @@ fn all_items(shadow: &Shadow) -> Sources {
 
 /// A vector with further items.
 pub(super) fn appended(value: &Value, shadow: &Shadow, more: Vec<Shadow>) -> Shadow {
-    let length = match value {
-        Value::Vector(vector) => vector.len(),
-        Value::Nil => 0,
-        _ => usize::MAX,
-    };
-    let deep = more.iter().fold(Sources::NONE, |all, item| all.union(item.deep()));
-    match (length <= MOST_PARTS).then(|| shadow.items(length)).flatten() {
+    match items(value, shadow) {
         Some(mut items) => {
             items.extend(more);
             Shadow::of_items(shadow.own, items, Sources::NONE)
         }
-        None => Shadow::of_rest(shadow.own, shadow.deep().union(deep)),
+        None => {
+            let deep = more.iter().fold(shadow.deep(), |all, item| all.union(item.deep()));
+            Shadow::of_rest(shadow.own, deep)
+        }
     }
 }
 
@@ -157,7 +154,10 @@ pub(super) fn direct(
         ("dissoc", [map, keys @ ..]) => {
             map.clone().marked(keys.iter().fold(Sources::NONE, |all, key| all.union(key.deep())))
         }
-        ("merge", [a, b]) if matches!((value, values[1]), (Value::Map(_), Value::Map(_))) => merged(a, b),
+        // The entries of the second map replace those of the first.
+        ("merge", [a, b]) if matches!((value, values[1]), (Value::Map(_), Value::Map(_))) => {
+            a.join(b).marked(a.own.union(b.own))
+        }
         ("select-keys", [map, keys]) if keys.deep().is_within(map.own) => map.clone(),
         ("identity" | "%map-pattern" | "%vector-pattern" | "doall", [_]) => first.clone(),
         ("vector" | "list", items) => Shadow::of_items(Sources::NONE, items.to_vec(), Sources::NONE),
@@ -165,18 +165,13 @@ pub(super) fn direct(
         ("second" | "%second", [list]) if length(value).is_some() => list.item(1),
         ("last" | "peek", [list]) => list.item(length(value)?.saturating_sub(1)),
         ("seq" | "vec" | "%seq", [list]) if length(value).is_some() => list.clone(),
-        ("rest" | "next", [list]) => {
-            let items = items(value, list)?;
-            Shadow::of_items(list.own, items.into_iter().skip(1).collect(), Sources::NONE)
-        }
-        ("butlast", [list]) => {
+        ("rest" | "next" | "butlast" | "reverse", [list]) => {
             let mut items = items(value, list)?;
-            items.pop();
-            Shadow::of_items(list.own, items, Sources::NONE)
-        }
-        ("reverse", [list]) => {
-            let mut items = items(value, list)?;
-            items.reverse();
+            match info.name {
+                "reverse" => items.reverse(),
+                "butlast" => drop(items.pop()),
+                _ => drop(items.drain(..items.len().min(1))),
+            }
             Shadow::of_items(list.own, items, Sources::NONE)
         }
         ("take" | "drop", [count, list]) => {
@@ -246,22 +241,8 @@ fn in_path(cx: &Context, from: (&Value, &Shadow), path: (&Value, &Shadow)) -> Op
     Some(shadow)
 }
 
-/// The entries of two maps; those of the second replace those of the first.
-fn merged(a: &Shadow, b: &Shadow) -> Shadow {
-    a.join(b).marked(a.own.union(b.own))
-}
-
-/// A builtin that calls a function for each item.
-pub(super) struct EachItem {
-    pub(super) kind: Each,
-    /// What decides how often it is called.
-    pub(super) own: Sources,
-    pub(super) items: Option<Vec<Shadow>>,
-    pub(super) item: Shadow,
-}
-
 /// How a builtin calls a function of the program for the items of one collection.
-pub(super) fn each(info: &Builtin, arguments: &[Shadow], values: &[&Value]) -> Option<EachItem> {
+pub(super) fn each(info: &Builtin, arguments: &[Shadow], values: &[&Value]) -> Option<Calls> {
     let ([function, list], [Value::Closure(_), collection]) = (arguments, values) else { return None };
     if info.category != Category::Core {
         return None;
@@ -276,10 +257,13 @@ pub(super) fn each(info: &Builtin, arguments: &[Shadow], values: &[&Value]) -> O
         _ => return None,
     };
     length(collection)?;
-    Some(EachItem {
-        kind,
-        own: function.own.union(list.own),
+    Some(Calls {
+        // What decides how often it is called.
+        machine: function.own.union(list.own),
+        each: kind,
+        function: Some(function.clone()),
         items: items(collection, list),
-        item: list.any_item(),
+        any_item: Some(list.any_item()),
+        ..Calls::default()
     })
 }

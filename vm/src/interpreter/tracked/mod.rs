@@ -24,11 +24,10 @@ mod regions;
 pub(crate) mod state;
 
 use super::fiber::Frame;
-use super::run::After;
 use super::{Machine, Stop};
 use crate::builtins;
 use crate::bytecode::instruction::Instruction;
-use crate::bytecode::{CombinatorKind, Const};
+use crate::bytecode::{CombinatorKind, Const, Known};
 use crate::context::Function;
 use crate::fault::Result;
 use crate::native::Native;
@@ -117,14 +116,11 @@ impl Tracking {
     /// Runs one instruction.
     fn instruction(&mut self, machine: &mut Machine<'_>) -> Result<Option<Stop>> {
         let instruction = self.before(machine);
-        let after = machine.run_one()?;
+        let stop = machine.run_one()?;
         if let Some(Instruction::Return { .. }) = instruction {
             self.returned();
         }
-        Ok(match after {
-            After::Stop(stop) => Some(stop),
-            After::Reload => None,
-        })
+        Ok(stop)
     }
 
     /// A function has returned what [`Tracking::before`] has put aside.
@@ -292,10 +288,8 @@ impl Tracking {
             return;
         }
         self.tracker.looked_at = functions.len();
-        let named =
-            |name: &str| builtins::all().find(|(_, row)| row.name == name).map(|(builtin, _)| builtin);
-        let [memoize, data] = ["memoize", "%data"].map(named);
-        debug_assert!(memoize.is_some() && data.is_some());
+        let (memoize, data) = (builtins::lookup(None, "memoize"), Known::DataEntry.id());
+        debug_assert!(memoize.is_some());
         for function in functions {
             if function.is_vacant() {
                 continue;
@@ -304,7 +298,7 @@ impl Tracking {
             if function.proto == program.entry {
                 let is_memo =
                     |constant: &Const| matches!(constant, Const::Combinator(CombinatorKind::Memoize, _));
-                self.tracker.may_read_context |= data.is_some_and(|data| program.mentions(data));
+                self.tracker.may_read_context |= program.mentions(data);
                 self.tracker.may_memoize |= memoize.is_some_and(|memoize| program.mentions(memoize))
                     || program.constants.iter().any(is_memo);
                 continue;

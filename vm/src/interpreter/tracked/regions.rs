@@ -75,13 +75,9 @@ impl Regions {
 
     /// What the branch at an instruction decides about.
     pub(super) fn region(&self, code: &[Instruction], at: usize) -> Rc<Region> {
-        if let Some(known) = self.known.borrow().get(&(at as u32)) {
-            return known.clone();
-        }
         let join = self.joins.get(at).copied().unwrap_or(NOWHERE);
-        let region = Rc::new(between(code, at, join));
-        self.known.borrow_mut().insert(at as u32, region.clone());
-        region
+        let mut known = self.known.borrow_mut();
+        known.entry(at as u32).or_insert_with(|| Rc::new(between(code, at, join))).clone()
     }
 }
 
@@ -179,8 +175,7 @@ fn postorder(before: &[Vec<usize>], end: usize) -> Vec<usize> {
     order
 }
 
-fn meeting(found: &[Option<usize>], rank: &[usize], a: usize, b: usize) -> usize {
-    let (mut a, mut b) = (a, b);
+fn meeting(found: &[Option<usize>], rank: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         while rank[a] < rank[b] {
             a = found[a].unwrap_or(b);

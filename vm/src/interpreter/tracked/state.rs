@@ -200,7 +200,7 @@ impl Calls {
         }
         let item = self.any_item.as_ref().map(Shadow::deep).unwrap_or_default();
         match self.each {
-            Each::Any => Shadow::flat(self.machine.union(self.result)),
+            Each::Any | Each::Keep | Each::Search => Shadow::flat(self.machine.union(self.result)),
             Each::Map if self.items.as_ref().is_some_and(|items| items.len() == self.results.len()) => {
                 Shadow::of_items(self.machine, self.results.clone(), self.result)
             }
@@ -212,8 +212,6 @@ impl Calls {
                     None => Shadow::of_rest(own, item),
                 }
             }
-            Each::Keep => Shadow::flat(self.machine.union(self.result)),
-            Each::Search => Shadow::flat(self.machine.union(self.result)),
             Each::Run => Shadow::flat(self.machine),
         }
     }
@@ -223,11 +221,12 @@ impl FiberTrack {
     /// A branch of `pmap` that a function of another fiber has started.
     pub(crate) fn branch(&mut self) -> FiberTrack {
         let calls = self.calls();
-        let (any_item, function) = (calls.any_item.clone(), calls.function.clone());
-        let root = Calls { machine: calls.all(), any_item: None, function: None, ..Calls::default() };
-        let root = match any_item {
-            Some(_) => Calls { machine: calls.machine, any_item, function, ..root },
-            None => root,
+        let root = match calls.any_item.clone() {
+            None => Calls { machine: calls.all(), ..Calls::default() },
+            any_item => {
+                let function = calls.function.clone();
+                Calls { machine: calls.machine, any_item, function, ..Calls::default() }
+            }
         };
         let mut branch = FiberTrack::default();
         (branch.root, branch.regions) = (root, self.regions.clone());

@@ -300,8 +300,7 @@ impl Pipeline {
     }
 
     /// Continues with a stage's outcome for its item.
-    fn follow(&mut self, cx: &mut Context, at: usize, outcome: Outcome) -> Result<Option<Action>> {
-        let (mut at, mut outcome) = (at, outcome);
+    fn follow(&mut self, cx: &mut Context, mut at: usize, mut outcome: Outcome) -> Result<Option<Action>> {
         loop {
             let item = match outcome {
                 Outcome::Pass(item) => item,

@@ -152,11 +152,9 @@ impl Stage {
             }
             StageKind::Distinct => self.admit(cx, item.clone(), item)?,
             StageKind::Dedupe => {
-                let repeated = match &self.memory {
-                    Some(before) => same_key(cx, before, &item)?,
-                    None => false,
-                };
-                if repeated {
+                if let Some(before) = &self.memory
+                    && same_key(cx, before, &item)?
+                {
                     return Ok(Outcome::Drop);
                 }
                 self.memory = Some(item.clone());

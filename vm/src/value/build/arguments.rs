@@ -65,10 +65,8 @@ impl Arguments {
     /// # Errors
     /// `memory_exceeded`.
     pub(crate) fn push_first(&mut self, cx: &mut Store, item: Value) -> Result<()> {
-        if self.0.len() == self.0.capacity() {
-            self.grow(cx, 1)?;
-        }
-        self.0.insert(0, item);
+        self.push(cx, item)?;
+        self.0.rotate_right(1);
         Ok(())
     }
 

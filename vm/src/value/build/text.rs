@@ -100,7 +100,7 @@ impl Text {
     /// Begins with a copy of a shared string value. Copies are counted, not paid for: whether one is needed must not
     /// depend on the program.
     pub(crate) fn copy(&mut self, cx: &mut Store, text: &StringNode) -> Result<()> {
-        self.grow(cx, text.len())?;
+        self.make_room(cx, text.len())?;
         for part in parts(text.as_str()) {
             self.add(cx, part)?;
             // The bytes of one value count as one copied element.
@@ -180,12 +180,16 @@ impl Text {
             // From here on every call takes this path.
             self.limit = 0;
         }
-        self.grow(cx, more.len())?;
+        self.make_room(cx, more.len())?;
         self.text.push_str(more);
         Ok(())
     }
 
-    fn grow(&mut self, cx: &mut Store, more: usize) -> Result<()> {
+    /// Makes room for `more` bytes.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn make_room(&mut self, cx: &mut Store, more: usize) -> Result<()> {
         let needed = self.text.len().saturating_add(more);
         if needed > self.text.capacity() {
             let capacity = needed.max(self.text.capacity().saturating_mul(2)).max(32);
@@ -199,21 +203,13 @@ impl Text {
         Ok(())
     }
 
-    /// Makes room for `more` bytes.
-    ///
-    /// # Errors
-    /// `memory_exceeded`.
-    pub(crate) fn make_room(&mut self, cx: &mut Store, more: usize) -> Result<()> {
-        self.grow(cx, more)
-    }
-
     /// An empty text of any length with room for `capacity` bytes.
     ///
     /// # Errors
     /// `memory_exceeded`.
     pub(crate) fn with_capacity(cx: &mut Store, capacity: usize) -> Result<Text> {
         let mut text = Text::new();
-        text.grow(cx, capacity)?;
+        text.make_room(cx, capacity)?;
         Ok(text)
     }
 

@@ -8,7 +8,7 @@ use std::mem;
 /// The memory of one isolate while it is not running: its account, and its garbage.
 #[derive(Default)]
 pub(crate) struct Heap {
-    account: Account,
+    pub(crate) account: Account,
     garbage: Vec<Garbage>,
 }
 
@@ -16,21 +16,6 @@ impl Heap {
     /// An empty account with a limit in logical bytes.
     pub(crate) fn new(limit: u64) -> Heap {
         Heap { account: Account::new(limit), garbage: Vec::new() }
-    }
-
-    /// Live logical bytes.
-    pub(crate) fn live(&self) -> u64 {
-        self.account.live()
-    }
-
-    /// Peak of live logical bytes.
-    pub(crate) fn peak(&self) -> u64 {
-        self.account.peak()
-    }
-
-    /// Elements copied because a collection was shared.
-    pub(crate) fn copied(&self) -> u64 {
-        self.account.copied()
     }
 
     /// Makes this the memory of the current thread until [`Heap::leave`]; scopes do not nest.
@@ -54,15 +39,5 @@ impl Heap {
     #[cold]
     fn swap(&mut self) {
         let _ = GARBAGE.try_with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
-    }
-
-    /// Begins another run: resets peak and copies; live bytes stay.
-    pub(crate) fn restart(&mut self) {
-        self.account.restart();
-    }
-
-    /// Sets the limit of live logical bytes.
-    pub(crate) fn set_limit(&mut self, limit: u64) {
-        self.account.set_limit(limit);
     }
 }

@@ -7,13 +7,11 @@
 use crate::fault::Result;
 use crate::memory::{List, items};
 use crate::value::map::MapNode;
-use crate::value::relation::order::{compare_text, is_long_integer, pay_integers};
+use crate::value::relation::order::{big_to_float, compare_text, pay_integers};
 use crate::value::set::SetNode;
 use crate::value::string::SHORT_TEXT;
 use crate::value::vector::VectorNode;
 use crate::value::{Store, Value};
-use num_bigint::{BigInt, Sign};
-use num_traits::ToPrimitive;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -187,7 +185,7 @@ fn equal_leaf(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
             mode == Mode::Loose && *float == *int as f64 && *float as i128 == i128::from(*int)
         }
         (Value::BigInt(big), Value::Float(float)) | (Value::Float(float), Value::BigInt(big)) => {
-            mode == Mode::Loose && to_float(big.get()) == *float
+            mode == Mode::Loose && big_to_float(big.get()) == *float
         }
         (Value::Keyword(a), Value::Keyword(b))
         | (Value::Symbol(a), Value::Symbol(b))
@@ -201,13 +199,4 @@ fn equal_leaf(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
         (Value::Duration(a), Value::Duration(b)) => a == b,
         _ => false,
     })
-}
-
-/// The float nearest to an integer.
-fn to_float(integer: &BigInt) -> f64 {
-    if is_long_integer(integer) {
-        // Beyond the largest float; converting would read every digit.
-        return if integer.sign() == Sign::Minus { f64::NEG_INFINITY } else { f64::INFINITY };
-    }
-    integer.to_f64().unwrap_or(f64::NAN)
 }

@@ -100,7 +100,7 @@ fn compare_long(cx: &mut Store, a: &[u8], b: &[u8]) -> Result<Ordering> {
 }
 
 /// True for an integer of more than 256 bytes, which is further from 0 than any float.
-pub(crate) fn is_long_integer(integer: &BigInt) -> bool {
+fn is_long_integer(integer: &BigInt) -> bool {
     integer.bits() > 8 * SHORT_TEXT as u64
 }
 
@@ -173,6 +173,18 @@ fn sign_order(big: &BigInt) -> Ordering {
     if big.sign() == num_bigint::Sign::Minus { Ordering::Less } else { Ordering::Greater }
 }
 
+/// The float nearest to a big integer; beyond the range of floats it is infinite.
+///
+/// Takes constant time for long integers: those beyond the range of floats are recognised by their length.
+pub(crate) fn big_to_float(value: &BigInt) -> f64 {
+    let in_range = if value.bits() <= 1_024 { value.to_f64() } else { None };
+    in_range.unwrap_or(if value.sign() == num_bigint::Sign::Minus {
+        f64::NEG_INFINITY
+    } else {
+        f64::INFINITY
+    })
+}
+
 fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
     if b.is_nan() || b == f64::INFINITY {
         return Ordering::Less;
@@ -182,7 +194,7 @@ fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
     }
     match BigInt::from_f64(b.trunc()) {
         Some(whole) => a.cmp(&whole).then_with(|| compare_floats(0.0, b.fract())),
-        None => compare_floats(a.to_f64().unwrap_or(f64::INFINITY), b),
+        None => compare_floats(big_to_float(a), b),
     }
 }
 

@@ -36,12 +36,17 @@ pub(crate) fn sort_keys<'v>(cx: &mut Store, rows: &mut [u32], key: impl Fn(&u32)
     sort_rows(cx, rows, key, Ties::ByType)
 }
 
-/// Sorts rows by a number each.
+/// Sorts rows by a small key each, such as a number.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
-pub(crate) fn sort_by_number(cx: &mut Store, rows: &mut [u32], key: impl Fn(&u32) -> u32) -> Result<()> {
-    in_blocks(cx, rows, |_, block| by_small_key(block, &key), |_, a, b| key(a).cmp(&key(b)))
+pub(crate) fn sort_by_small_key<K: Ord + Copy>(
+    cx: &mut Store,
+    rows: &mut [u32],
+    key: impl Fn(&u32) -> K,
+) -> Result<()> {
+    let sort = |_: &Store, block: &mut [u32]| by_small_key_then(block, &key, |_, _| Ordering::Equal);
+    in_blocks(cx, rows, sort, |_, a, b| key(a).cmp(&key(b)))
 }
 
 fn sort_rows<'v>(
@@ -51,27 +56,16 @@ fn sort_rows<'v>(
     ties: Ties,
 ) -> Result<()> {
     match kind_of(cx, rows.iter().map(&key))? {
-        Kind::Integers => {
-            let integer = |row: &u32| integer(key(row));
-            in_blocks(
-                cx,
-                rows,
-                |_, block| by_small_key(block, integer),
-                |_, a, b| integer(a).cmp(&integer(b)),
-            )
-        }
+        Kind::Integers => sort_by_small_key(cx, rows, |row| integer(key(row))),
         Kind::Strings => {
             let order = |a: &u32, b: &u32| text(key(a)).cmp(text(key(b)));
             let sort = |_: &Store, block: &mut [u32]| by_small_key_then(block, |row| prefix(key(row)), order);
             in_blocks(cx, rows, sort, |_, a, b| order(a, b))
         }
-        Kind::IntegerPairs => {
-            let pair = |row: &u32| match items(key(row)) {
-                [first, second] => (integer(first), integer(second)),
-                _ => (0, 0),
-            };
-            in_blocks(cx, rows, |_, block| by_small_key(block, pair), |_, a, b| pair(a).cmp(&pair(b)))
-        }
+        Kind::IntegerPairs => sort_by_small_key(cx, rows, |row| match items(key(row)) {
+            [first, second] => (integer(first), integer(second)),
+            _ => (0, 0),
+        }),
         Kind::Leaves => {
             let order = |cx: &Store, a: &u32, b: &u32| compare_leaf(cx, key(a), key(b), ties);
             in_blocks(cx, rows, |cx, block| block.sort_by(|a, b| order(cx, a, b)), order)
@@ -112,8 +106,7 @@ pub(crate) fn sort_by_parts(cx: &mut Store, rows: &mut [u32], parts: &[Value], w
     let first = is_integers(cx, 0)?;
     match (first, width) {
         (true, 2) if is_integers(cx, 1)? => {
-            let pair = |row: &u32| (integer(part(*row, 0)), integer(part(*row, 1)));
-            in_blocks(cx, rows, |_, block| by_small_key(block, pair), |_, a, b| pair(a).cmp(&pair(b)))
+            sort_by_small_key(cx, rows, |&row| (integer(part(row, 0)), integer(part(row, 1))))
         }
         (is_integer, _) => {
             let order =
@@ -211,11 +204,7 @@ fn kind_of<'v>(cx: &Store, keys: impl Iterator<Item = &'v Value>) -> Result<Kind
     Ok(whole.unwrap_or(Kind::Leaves))
 }
 
-/// Sorts by copied keys; the row number decides ties, which keeps the sort stable.
-fn by_small_key<K: Ord + Copy>(rows: &mut [u32], key: impl Fn(&u32) -> K) {
-    by_small_key_then(rows, key, |_, _| Ordering::Equal);
-}
-
+/// Sorts by copied keys; where those and `tie` are equal, the row number decides, which keeps the sort stable.
 fn by_small_key_then<K: Ord + Copy>(
     rows: &mut [u32],
     key: impl Fn(&u32) -> K,

@@ -25,27 +25,6 @@ pub const MONTHS: [&str; 12] = [
     "DECEMBER",
 ];
 
-/// A numeric part of a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DatePart {
-    /// The year.
-    Year,
-    /// 1 to 12.
-    Month,
-    /// 1 to 31.
-    Day,
-    /// 1 to 366.
-    DayOfYear,
-    /// 1, Monday, to 7.
-    Weekday,
-    /// The week of ISO 8601, 1 to 53.
-    IsoWeek,
-    /// The year of that week.
-    IsoWeekYear,
-    /// Number of days of the month.
-    MonthLength,
-}
-
 impl LocalDate {
     /// The day of a year, month and day, if there is one.
     pub fn new(year: i64, month: i64, day: i64) -> Option<LocalDate> {
@@ -53,25 +32,10 @@ impl LocalDate {
         LocalDate::from_civil(Date::new(year, month, day).ok()?)
     }
 
-    /// A part of the date.
-    pub fn part(self, part: DatePart) -> i64 {
+    /// The date with its parts.
+    pub(crate) fn civil(self) -> Date {
         // Every valid day has a calendar form.
-        let date = civil(self.0).unwrap_or_default();
-        i64::from(match part {
-            DatePart::Year => date.year(),
-            DatePart::Month => date.month().into(),
-            DatePart::Day => date.day().into(),
-            DatePart::DayOfYear => date.day_of_year(),
-            DatePart::Weekday => date.weekday().to_monday_one_offset().into(),
-            DatePart::IsoWeek => date.iso_week_date().week().into(),
-            DatePart::IsoWeekYear => date.iso_week_date().year(),
-            DatePart::MonthLength => date.days_in_month().into(),
-        })
-    }
-
-    /// The year has 366 days.
-    pub fn is_in_leap_year(self) -> bool {
-        civil(self.0).is_some_and(Date::in_leap_year)
+        civil(self.0).unwrap_or_default()
     }
 
     /// The day this many months later, or the last one of that month.
