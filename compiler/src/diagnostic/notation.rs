@@ -250,6 +250,8 @@ mod tests {
         assert!(hinted("(1 + 2)", "(1 + 2)", Reason::NotCallable).contains("(+ 1 …)"));
         assert!(hinted("count(data/xs)", "(data/xs)", Reason::NotCallable).contains("(count …)"));
         assert!(hinted("(f xs[0])", "(f xs[0])", Reason::ArityError).contains("(nth xs index)"));
+        let after_arrow = "(inc 1 \"→xs[0]\")";
+        assert!(hinted(after_arrow, after_arrow, Reason::ArityError).contains("(nth xs index)"));
         assert_eq!(hinted("(foo 1)", "foo", unbound), "");
         assert_eq!(hinted("(= x 1)", "x", unbound), "");
         assert_eq!(hinted("([1] 0)", "([1] 0)", Reason::NotCallable), "");
