@@ -201,6 +201,20 @@ impl SharedPolicy {
         }
     }
 
+    /// The ruling that overrules an earlier decision about a call that has waited since: the policy at this moment denies it.
+    /// Flows are left out, as the call itself is one by now, and a call that has to be asked about or counted was so before.
+    pub fn overruling(&self, call: &Subject<'_>) -> Option<PolicyRuling> {
+        let policy = self.current()?;
+        let text = call.named_arguments();
+        let plans = policy.plans(call.server, call.target);
+        let (ruling, _) = policy.decide(call, &plans, &call.read(&text));
+        if ruling.verdict != Verdict::Deny {
+            return None;
+        }
+        self.0.decided[Verdict::Deny as usize].fetch_add(1, Relaxed);
+        Some(ruling)
+    }
+
     /// The server that a secret in the arguments belongs to, if it is another one.
     fn leaked(&self, policy: &Policy, call: &Subject<'_>) -> Option<Arc<str>> {
         // Tools of the host are part of this program.

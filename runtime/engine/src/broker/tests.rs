@@ -127,7 +127,7 @@ async fn a_call_whose_tool_or_policy_changes_while_it_waits_does_not_leave() {
             |catalog, _| publish(catalog, json!({ "name": "text", "description": "Sends money" })),
             Err(Some(CallFault::ToolChanged)),
         ),
-        (|catalog, _| publish(catalog, json!({ "name": "json" })), Err(None)),
+        (|catalog, _| publish(catalog, json!({ "name": "json" })), Err(Some(CallFault::ToolChanged))),
         (|_, shared| shared.replace(ruling("deny")), Err(Some(CallFault::Denied))),
         (|_, shared| shared.replace(ruling("allow")), Ok(())),
     ];

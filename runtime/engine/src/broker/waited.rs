@@ -7,12 +7,12 @@ use super::reserve::{CallPlan, refuse, refused};
 use super::{CallError, ToolBroker, WorldFault};
 use ptc_base::sync::Locked;
 use ptc_calls::policy::{
-    Approval, ApprovalAnswer, AskedOf, CallOrigins, Clearance, CountedCall, Permitted, Policy, Subject,
+    Approval, ApprovalAnswer, AskedOf, CallOrigins, CountedCall, Permitted, Policy, Subject,
 };
 use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, PolicyRuling};
-use ptc_calls::tools::{Notation, UpstreamTool};
+use ptc_calls::tools::{CallTarget, LookUp, Notation, UpstreamTool};
 use ptc_upstream::{Departure, ServerRequest, UpstreamFault};
 use ptc_vm::Span;
 use std::fmt;
@@ -95,12 +95,14 @@ pub(super) struct DecidedCall {
     policy: Option<Arc<Policy>>,
     place: Option<Span>,
     origins: Option<Arc<CallOrigins>>,
+    /// An earlier process may have made it.
+    may_be_made: bool,
     overruled: Mutex<Option<Overruled>>,
 }
 
 /// Why a call that may leave when it was decided about must not leave any more.
 enum Overruled {
-    ByTool(CallError),
+    ByTool(WorldFault),
     ByPolicy(PolicyRuling),
 }
 
@@ -116,6 +118,7 @@ impl DecidedCall {
             policy: policy.clone(),
             place: *place,
             origins: origins.clone(),
+            may_be_made: call.may_be_made(),
             overruled: Mutex::default(),
         }
     }
@@ -124,31 +127,22 @@ impl DecidedCall {
     ///
     /// # Errors
     /// It was not sent.
-    pub(super) fn sent(&self, call: OpenCall) -> Result<OpenCall, CallError> {
-        match self.overruled.locked().take() {
-            None => Ok(call),
-            Some(Overruled::ByTool(error)) => Err(refused(call, error)),
+    pub(super) fn sent(&self, call: OpenCall) -> Result<OpenCall, WorldFault> {
+        let fault = match self.overruled.locked().take() {
+            None => return Ok(call),
+            Some(Overruled::ByTool(fault)) => fault,
             Some(Overruled::ByPolicy(ruling)) => {
                 let message = format!("denied by {}", ruling.rule);
                 call.set_ruling(ruling);
-                Err(refuse(call, self.broker.world_fault(CallFault::Denied, &message)).into())
+                self.broker.world_fault(CallFault::Denied, &message)
             }
-        }
+        };
+        Err(refuse(call, if self.may_be_made { WorldFault::outcome_unknown() } else { fault }))
     }
 
     fn overruling(&self, request: &ServerRequest) -> Option<Overruled> {
-        let (server, target) = (&*self.server, &request.target);
-        match self.broker.find(server, target, self.notation) {
-            Ok(Some(tool)) if tool.is_same_to_callers(&self.tool) => {}
-            Ok(_) => {
-                let label = target.label();
-                let message = format!(
-                    "{server}/{label}: the tool has changed while the call waited, so it was not called"
-                );
-                let fault = self.broker.world_fault(CallFault::ToolChanged, &message);
-                return Some(Overruled::ByTool(fault.into()));
-            }
-            Err(error) => return Some(Overruled::ByTool(error)),
+        if let Some(fault) = self.change_of(&request.target) {
+            return Some(Overruled::ByTool(fault));
         }
         let policy = self.broker.policy.current();
         if policy.as_ref().map(Arc::as_ptr) == self.policy.as_ref().map(Arc::as_ptr) {
@@ -156,18 +150,35 @@ impl DecidedCall {
         }
         let subject = Subject {
             server: &self.server,
-            target,
+            target: &request.target,
             tool: &self.tool,
             arguments: request.arguments.as_str(),
             place: self.place,
             origins: self.origins.as_deref(),
             asker: self.account.asker(),
         };
-        // A question was answered under the earlier policy, and limits have counted the call.
-        match self.broker.policy.clear(&subject, &self.account) {
-            Clearance::Denied(ruling) => Some(Overruled::ByPolicy(ruling)),
-            Clearance::Granted(..) | Clearance::Asked(_) | Clearance::Counted(_) => None,
-        }
+        self.broker.policy.overruling(&subject).map(Overruled::ByPolicy)
+    }
+
+    /// What has become of the target, if it is not what was decided about. A server that has gone from the configuration
+    /// or has no list yet has the calls that were on their way to it.
+    fn change_of(&self, target: &CallTarget) -> Option<WorldFault> {
+        let CallTarget::Tool(name) = target else {
+            return match self.broker.find(&self.server, target, self.notation) {
+                Err(CallError::World(fault)) => Some(fault),
+                _ => None,
+            };
+        };
+        let change = match self.broker.look_up(&self.server, name) {
+            LookUp::NoServer | LookUp::NotLoaded => return None,
+            LookUp::Ready(tool) if tool.is_same_to_callers(&self.tool) => return None,
+            LookUp::Refused(refusal) => refusal.to_string(),
+            LookUp::Ready(_) | LookUp::NoTool(_) => {
+                "the tool has changed while the call waited, so it was not called".to_owned()
+            }
+        };
+        let message = format!("{}/{name}: {change}", self.server);
+        Some(self.broker.world_fault(CallFault::ToolChanged, &message))
     }
 }
 

@@ -4,6 +4,7 @@
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
 use crate::mcp::McpSession;
+use crate::transport::listings::ListLoad;
 use crate::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening, ServerEvents};
 use crate::{LoginNeed, UpstreamFault};
 use futures_util::future::BoxFuture;
@@ -427,11 +428,12 @@ impl Owner {
         let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
             live.then(|| connection.listen());
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
-        let mut number = 0;
+        let (mut load, mut pause) = (ListLoad::default(), RELIST_PAUSE);
         if live {
             events.tools.follow(about.name.clone(), about.catalog.clone());
         }
-        let (mut next_listing, mut next_offers) = (Instant::now(), Instant::now());
+        let (mut next_wanted, mut next_listing, mut next_offers) =
+            (Instant::now(), Instant::now(), Instant::now());
         let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let mut expires = expiry();
         let mut pins = about.pins.as_ref().map(|pins| pins.changes());
@@ -454,13 +456,23 @@ impl Owner {
                     () = aged => {}
                 }
             };
+            let list_wanted = async {
+                sleep_until(next_wanted).await;
+                events.tools.wanted().await;
+            };
+            let listing_due = async {
+                tokio::select! {
+                    () = lists_changed => {}
+                    () = list_wanted => {}
+                }
+            };
             tokio::select! {
                 end = connection.gone() => return end.into(),
                 command = self.inbox.recv() => if let Err(end) = end_of(command) {
                     return end;
                 },
-                () = lists_changed, if live && listing.is_none() => {
-                    number = events.tools.load_begins();
+                () = listing_due, if live && listing.is_none() => {
+                    load = events.tools.load_begins();
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 () = changed(&mut pins) => {
@@ -469,19 +481,22 @@ impl Owner {
                     }
                 }
                 listed = finished(&mut listing) => {
-                    match listed {
+                    let is_other_session = match listed {
                         Ok(tools) => {
                             let tools = self.publish_tools(tools, None).await;
-                            events.tools.load_ended(number, None);
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
+                            events.tools.load_ended(load, None)
                         }
                         Err(error) => {
                             let error = ServerText::new(&error.to_string());
-                            events.tools.load_ended(number, Some(error.to_string()));
                             tracing::warn!(upstream = %about.name, %error, "tools/list failed");
+                            events.tools.load_ended(load, Some(error.to_string()))
                         }
-                    }
-                    next_listing = Instant::now() + RELIST_PAUSE;
+                    };
+                    // A server that loses its session with each list would be asked for it for ever.
+                    pause = if is_other_session { (pause * 2).min(LONGEST_PAUSE) } else { RELIST_PAUSE };
+                    next_wanted = Instant::now() + RELIST_PAUSE;
+                    next_listing = Instant::now() + pause;
                     next_offers = Instant::now() + OFFERS_PAUSE;
                     expires = expiry();
                 }

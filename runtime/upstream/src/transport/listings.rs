@@ -9,13 +9,14 @@ use tokio::sync::{Notify, watch};
 #[derive(Default)]
 pub(crate) struct ToolListings {
     changed: Notify,
-    /// `None` where the list is loaded once.
-    loads: watch::Sender<Option<Loads>>,
+    wanted: Notify,
+    loads: watch::Sender<Loads>,
 }
 
+#[derive(Default)]
 struct Loads {
-    server: Arc<str>,
-    catalog: SharedCatalog,
+    /// The server, and the catalog that the list is published in; `None` where the list is loaded once.
+    followed: Option<(Arc<str>, SharedCatalog)>,
     begun: u64,
     /// The number of the last one that has ended, and why it failed, if it did.
     ended: u64,
@@ -27,19 +28,30 @@ struct Loads {
     parts_from: Option<u64>,
 }
 
+/// A load that has begun.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ListLoad {
+    number: u64,
+    session: u64,
+}
+
+impl Loads {
+    fn are_stale(&self) -> bool {
+        self.followed.is_some() && self.listed_in < self.session
+    }
+
+    fn published(&mut self) {
+        self.listed_in = self.parts_from.take().unwrap_or(self.session);
+    }
+}
+
 impl ToolListings {
-    /// The list is loaded again after changes, and published in this catalog.
+    /// The first list is published in this catalog, and loaded again after changes.
     pub(crate) fn follow(&self, server: Arc<str>, catalog: SharedCatalog) {
-        self.loads.send_replace(Some(Loads {
-            server,
-            catalog,
-            begun: 0,
-            ended: 0,
-            failure: None,
-            session: 0,
-            listed_in: 0,
-            parts_from: None,
-        }));
+        self.loads.send_modify(|loads| {
+            loads.followed = Some((server, catalog));
+            loads.published();
+        });
     }
 
     /// The list may have changed.
@@ -52,49 +64,56 @@ impl ToolListings {
         self.changed.notified().await;
     }
 
-    /// A load begins. Gives its number.
-    pub(crate) fn load_begins(&self) -> u64 {
-        self.modify(|loads| (loads.begun, loads.parts_from) = (loads.begun + 1, None));
-        self.loads.borrow().as_ref().map_or(0, |loads| loads.begun)
+    /// Waits until a call needs the list of its session.
+    pub(crate) async fn wanted(&self) {
+        self.wanted.notified().await;
     }
 
-    /// The load with this number has ended: the list is published, or this is why there is none.
-    pub(crate) fn load_ended(&self, number: u64, failure: Option<String>) {
-        self.modify(|loads| {
+    /// A load begins.
+    pub(crate) fn load_begins(&self) -> ListLoad {
+        self.loads.send_modify(|loads| (loads.begun, loads.parts_from) = (loads.begun + 1, None));
+        let loads = self.loads.borrow();
+        ListLoad { number: loads.begun, session: loads.session }
+    }
+
+    /// The load has ended: the list is published, or this is why there is none. True if another session began meanwhile.
+    pub(crate) fn load_ended(&self, load: ListLoad, failure: Option<String>) -> bool {
+        self.loads.send_modify(|loads| {
             if failure.is_none() {
-                loads.listed_in = loads.parts_from.take().unwrap_or(loads.session);
+                loads.published();
             }
-            (loads.ended, loads.failure) = (number, failure);
+            (loads.ended, loads.failure) = (load.number, failure);
         });
+        self.loads.borrow().session != load.session
     }
 
     /// The tool as the catalog has it, if the list is loaded again after changes.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<UpstreamTool>> {
         let loads = self.loads.borrow();
-        let loads = loads.as_ref()?;
-        loads.catalog.snapshot().tool(&loads.server, name).cloned()
+        let (server, catalog) = loads.followed.as_ref()?;
+        catalog.snapshot().tool(server, name).cloned()
     }
 
     /// The session with this number begins at the server, which may have other tools in it.
     pub(crate) fn session_begins(&self, session: u64) {
-        self.modify(|loads| loads.session = session);
+        self.loads.send_modify(|loads| loads.session = session);
     }
 
     /// A part of the list comes from the session with this number.
     pub(crate) fn part_from(&self, session: u64) {
-        self.modify(|loads| {
+        self.loads.send_modify(|loads| {
             loads.parts_from = Some(loads.parts_from.map_or(session, |earliest| earliest.min(session)));
         });
     }
 
     /// True if the list is loaded again after changes, and is not yet of the session that began last.
     pub(crate) fn are_stale(&self) -> bool {
-        self.loads.borrow().as_ref().is_some_and(|loads| loads.listed_in < loads.session)
+        self.loads.borrow().are_stale()
     }
 
     /// The connection has ended, and loads nothing any more.
     pub(crate) fn end(&self, why: String) {
-        self.load_ended(u64::MAX, Some(why));
+        self.load_ended(ListLoad { number: u64::MAX, session: 0 }, Some(why));
     }
 
     /// Waits until the list is of the session that began last.
@@ -103,26 +122,13 @@ impl ToolListings {
     /// Why it could not be loaded.
     pub(crate) async fn refreshed(&self) -> Result<(), String> {
         while self.are_stale() {
-            self.loaded_again().await?;
+            let mut loads = self.loads.subscribe();
+            let begun = loads.borrow().begun;
+            self.wanted.notify_one();
+            // The sender is a field of this structure.
+            let Ok(loads) = loads.wait_for(|loads| loads.ended > begun).await else { return Ok(()) };
+            loads.failure.clone().map_or(Ok(()), Err)?;
         }
         Ok(())
-    }
-
-    async fn loaded_again(&self) -> Result<(), String> {
-        let mut loads = self.loads.subscribe();
-        let Some(begun) = loads.borrow().as_ref().map(|loads| loads.begun) else { return Ok(()) };
-        self.change();
-        let is_over = |loads: &Option<Loads>| loads.as_ref().is_none_or(|loads| loads.ended > begun);
-        // The sender is a field of this structure.
-        let Ok(loads) = loads.wait_for(is_over).await else { return Ok(()) };
-        loads.as_ref().and_then(|loads| loads.failure.clone()).map_or(Ok(()), Err)
-    }
-
-    fn modify(&self, change: impl FnOnce(&mut Loads)) {
-        self.loads.send_modify(|loads| {
-            if let Some(loads) = loads {
-                change(loads);
-            }
-        });
     }
 }

@@ -21,9 +21,7 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
         },
         [first, rest @ ..] => {
             let mut buffer = Text::reuse(cx);
-            if is_large(first) || rest.iter().any(is_large) {
-                buffer.make_room(cx, least_bytes(first, rest))?;
-            }
+            buffer.make_room(cx, least_bytes(first, rest))?;
             match first {
                 Value::Str(text) => buffer.copy(cx, text)?,
                 other => write_display(cx, &mut buffer, other)?,
@@ -50,12 +48,7 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
     Ok(Value::Str(text))
 }
 
-/// True for a string that is worth a look at the others, so that a text of large ones grows once.
-fn is_large(argument: &Value) -> bool {
-    matches!(argument, Value::Str(text) if text.len() > 256)
-}
-
-/// The bytes of those arguments that are strings.
+/// The bytes of those arguments that are strings, so that a text of large ones grows once.
 fn least_bytes(first: &Value, rest: &[Value]) -> usize {
     let bytes = |argument: &Value| if let Value::Str(text) = argument { text.len() } else { 0 };
     rest.iter().map(bytes).fold(bytes(first), usize::saturating_add)

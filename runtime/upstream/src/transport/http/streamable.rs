@@ -131,7 +131,6 @@ impl Streamable {
         body: Payload,
     ) -> Result<(Response, Option<LoginId>, HttpSession), PostFailure> {
         let (mut was_lost, mut tries) = (false, 0);
-        let is_list = request.method().ends_with("/list");
         // Only sessions can be lost.
         let called = match (&request.target, &request.envelope.era) {
             (CallTarget::Tool(name), Era::Handshake(_)) => self.events.tools.tool(name),
@@ -159,8 +158,7 @@ impl Streamable {
                         if is_lost {
                             // The next call needs it. A failure ends the connection, and this call has its answer.
                             let left = request.deadline.saturating_duration_since(Instant::now());
-                            let _ =
-                                timeout((left / 2).min(GRACE), self.renew(session.generation, is_list)).await;
+                            let _ = timeout((left / 2).min(GRACE), self.renew(session.generation)).await;
                         }
                         return Err(self.refused(refusal));
                     }
@@ -172,7 +170,7 @@ impl Streamable {
                 }
                 Err(SendFault::OtherLogin) => {}
             }
-            self.renew(session.generation, is_list).await?;
+            self.renew(session.generation).await?;
         }
     }
 
@@ -375,17 +373,13 @@ impl Streamable {
         PostFailure::Fault(error.into())
     }
 
-    /// Replaces a lost session, once for all requests that lost it. A list that lost it (`by_list`) is loaded in the new
-    /// one already: loading it again would not end where a server loses each session at once.
-    async fn renew(self: &Arc<Self>, lost: u64, by_list: bool) -> Result<(), PostFailure> {
+    /// Replaces a lost session, once for all requests that lost it.
+    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), PostFailure> {
         let renewal = self.sessions.renewal(lost, || {
             let channel = self.clone();
             async move {
                 let opened = timeout(PATIENCE, channel.open_session()).await;
                 let opened = opened.unwrap_or_else(|_| Err("no answer".to_owned()));
-                if opened.is_ok() && !by_list {
-                    channel.events.tools.change();
-                }
                 opened.map_err(|why| {
                     let why = format!("session lost, and no new one: {why}");
                     channel.life.end(why.clone(), false);
@@ -429,6 +423,7 @@ impl Streamable {
         // Before it can be found: a call that finds it waits for its list.
         self.events.tools.session_begins(self.sessions.current().generation + 1);
         self.sessions.renewed(next.id, next.login);
+        self.events.tools.change();
         Ok(())
     }
 
