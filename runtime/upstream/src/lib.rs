@@ -64,7 +64,7 @@ pub use ptc_calls::run::outgoing::Arguments;
 pub use recorded::RecordedUpstream;
 pub use relay::ServerRelay;
 pub use request::{
-    CallResult, Departure, Envelope, Era, Mirrored, ResultSink, ServerRequest, TaskNotes, deadline,
+    CallResult, Envelope, Era, Mirrored, Recheck, ResultSink, ServerRequest, TaskNotes, deadline,
 };
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
 pub use transport::companions::{forget_companion, spawn_companion};

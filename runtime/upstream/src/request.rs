@@ -40,7 +40,7 @@ pub struct ServerRequest {
     /// What is known and noted of the task that the server makes of it.
     pub tasks: Option<Arc<dyn TaskNotes>>,
     /// Looks at it again when it has waited for its server. Without one it is not looked at.
-    pub departure: Option<Arc<dyn Departure>>,
+    pub recheck: Option<Arc<dyn Recheck>>,
     /// How it is spoken in MCP. Other connections ignore it.
     pub envelope: Envelope,
     /// The right to leave.
@@ -48,7 +48,7 @@ pub struct ServerRequest {
 }
 
 /// Looks at a call again before it is written: tools, pins and policies may have changed since it was decided about.
-pub trait Departure: fmt::Debug + Send + Sync {
+pub trait Recheck: fmt::Debug + Send + Sync {
     /// Lets the call leave.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             tasks: None,
-            departure: None,
+            recheck: None,
             envelope,
             permitted,
         }
@@ -179,7 +179,7 @@ impl ServerRequest {
             client: self.client.clone(),
             progress: self.progress.clone(),
             tasks: self.tasks.clone(),
-            departure: self.departure.clone(),
+            recheck: self.recheck.clone(),
             envelope: Envelope::default(),
             permitted: self.permitted.again(),
             ..*self
@@ -199,7 +199,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             tasks: None,
-            departure: None,
+            recheck: None,
             envelope,
             permitted: Permitted::by_caller(),
             ..*self

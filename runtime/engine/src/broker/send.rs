@@ -191,7 +191,7 @@ impl Loaded {
         request.client = account.client().cloned();
         request.progress = account.progress_listener().cloned();
         if !polls_on {
-            request.departure = Some(decided.clone());
+            request.recheck = Some(decided.clone());
         }
         request.tasks = tasks.map(|task| Arc::new(task) as Arc<dyn TaskNotes>);
         let CameBack { result, cached, keepable } =

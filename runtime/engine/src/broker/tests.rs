@@ -75,7 +75,7 @@ impl Upstream for Plain {
         if let Some(meanwhile) = self.meanwhile.locked().take() {
             meanwhile();
         }
-        request.departure.as_ref().map_or(Ok(()), |departure| departure.check(&request))?;
+        request.recheck.as_ref().map_or(Ok(()), |recheck| recheck.check(&request))?;
         let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
         let max_bytes = request.sink.max_bytes;
         if body.len() > max_bytes {

@@ -13,7 +13,7 @@ use ptc_calls::run::account::RunAccount;
 use ptc_calls::run::ledger::OpenCall;
 use ptc_calls::run::outcome::{CallFault, PolicyRuling};
 use ptc_calls::tools::{CallTarget, LookUp, Notation, UpstreamTool};
-use ptc_upstream::{Departure, ServerRequest, UpstreamFault};
+use ptc_upstream::{Recheck, ServerRequest, UpstreamFault};
 use ptc_vm::Span;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -182,7 +182,7 @@ impl DecidedCall {
     }
 }
 
-impl Departure for DecidedCall {
+impl Recheck for DecidedCall {
     fn check(&self, request: &ServerRequest) -> Result<(), UpstreamFault> {
         let Some(overruled) = self.overruling(request) else { return Ok(()) };
         *self.overruled.locked() = Some(overruled);

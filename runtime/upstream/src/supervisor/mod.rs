@@ -268,8 +268,8 @@ impl Upstream for SupervisedUpstream {
         let (deadline, late) = (request.deadline, UpstreamFault::Timeout(request.timeout));
         let Ok(prepared) = timeout_at(deadline, self.prepare()).await else { return Err(late) };
         let (_permit, server) = prepared?;
-        if let Some(departure) = &request.departure {
-            departure.check(&request)?;
+        if let Some(recheck) = &request.recheck {
+            recheck.check(&request)?;
         }
         let Some(connection) = server.connection.upgrade() else {
             return Err(UpstreamFault::Unavailable("upstream has gone".to_owned()));
