@@ -31,12 +31,20 @@ impl Document<'_> {
     /// True if the file writes the number at `path` with these characters. `path` ends with a key of an object.
     pub(super) fn writes_number(&self, path: &[&str], number: &str) -> bool {
         let (line, column) = self.position(path);
-        let lines = self.text.split_inclusive('\n').skip(line - 1);
-        let entry: String = lines.collect::<String>().chars().skip(column - 1).collect();
-        let value = entry.split_once(':').map_or("", |(_, value)| value.trim_start());
-        value
-            .strip_prefix(number)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "._+-".contains(c)))
+        let lines = self.text.split_inclusive('\n').skip(line.saturating_sub(1));
+        let entry: String = lines.collect::<String>().chars().skip(column.saturating_sub(1)).collect();
+        // A quoted key may have a colon.
+        let after = match entry.chars().next() {
+            Some(quote @ ('"' | '\'')) => entry[1..].split_once(quote).map_or("", |(_, after)| after),
+            _ => &entry,
+        };
+        let mut value = after.split_once(':').map_or("", |(_, value)| value.trim_start());
+        // An anchor or a tag of YAML.
+        while value.starts_with(['&', '!']) {
+            value = value.split_once(char::is_whitespace).map_or("", |(_, value)| value.trim_start());
+        }
+        let goes_on = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+        value.strip_prefix(number).is_some_and(|rest| !rest.starts_with(goes_on))
     }
 
     fn position(&self, path: &[&str]) -> (usize, usize) {

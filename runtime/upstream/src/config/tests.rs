@@ -75,6 +75,8 @@ fn variables_that_are_no_whole_numbers_are_written_as_texts() {
     let config = Config::parse_with(text, "c.json", &SecretRegistry::new(), &|_| None).ok().unwrap();
     let variables = &stdio(&config.servers[0]).variables;
     assert!(variables.iter().map(|(_, value)| value.expose()).eq(["1.5", "2.5"]));
+    let yaml = "upstreams:\n  fs:\n    command: x\n    env: {A: &a 1.5, 'B:C': !!float 2.5}\n";
+    assert!(Config::parse_with(yaml, "c.yaml", &SecretRegistry::new(), &|_| None).is_ok());
     let elsewhere = "upstreams:\n  fs:\n    command: x\n    env: {A: 1.10} # and 1.1\n";
     assert!(Config::parse_with(elsewhere, "c.yaml", &SecretRegistry::new(), &|_| None).is_err());
 }
