@@ -150,9 +150,14 @@ impl<'m> Tables<'m> {
         }
     }
 
+    /// The row of a keyword that has one.
+    #[inline]
+    pub(crate) fn known_keyword(&self, name: Name) -> Option<u16> {
+        self.of_names.get(name.number() as usize).and_then(|rows| u16::try_from(rows.keyword).ok())
+    }
+
     pub(crate) fn keyword(&mut self, span: Span, name: Name, text: &str) -> Result<u16, Diagnostic> {
-        let known = self.of_names.get(name.number() as usize);
-        if let Some(row) = known.and_then(|rows| u16::try_from(rows.keyword).ok()) {
+        if let Some(row) = self.known_keyword(name) {
             return Ok(row);
         }
         let symbol = self.symbol(name, text);
