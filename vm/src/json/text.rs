@@ -50,9 +50,9 @@ pub(super) fn short(text: &str, start: usize) -> Option<(&str, usize)> {
     (bytes.get(end) == Some(&b'"')).then(|| (part(text, start, end), end + 1))
 }
 
-/// Reads a string; `start` is the position after the opening quote. Gives the string and the position after the
-/// closing one: a slice of the text, or a copy with escapes replaced. The caller pays for the bytes. Long strings are paid for here as well, since they are scanned in
-/// strides.
+/// Reads a string; `start` is the position after the opening quote. Gives the string and the position after
+/// the closing one: a slice of the text, or a copy with escapes replaced. The caller pays for the bytes. Long
+/// strings are paid for here as well, since they are scanned in strides.
 #[inline]
 pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Cow<'b, str>, usize)> {
     let bytes = text.as_bytes();

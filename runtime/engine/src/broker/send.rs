@@ -176,8 +176,8 @@ impl Loaded {
 
     /// Asks its server.
     async fn ask(self, upstream: Arc<dyn Upstream>, permitted: Permitted) -> Result<CallResponse, CallError> {
-        let (max_bytes, tasks, decided) =
-            (self.max_bytes(), self.task_notes(), Arc::new(DecidedCall::new(&self)));
+        let (max_bytes, tasks) = (self.max_bytes(), self.task_notes());
+        let decided = Arc::new(DecidedCall::new(&self));
         let Loaded { plan, tool, arguments, store, left, deadline, call, .. } = self;
         let CallPlan { broker, account, target, limit, .. } = plan;
         let repeat = Repeat::of(&target, &tool);
